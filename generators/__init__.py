@@ -1,1 +1,1 @@
-"""What is sent and when: profiles, disorder, the tape, its bytes, and the ad servers that send them."""
+"""Generate the load: profiles, disorder, the tape, its bytes, and the ad servers that send them."""

@@ -1,12 +1,12 @@
 """The locustfile: each ad server of the tape is one Locust user. The only module that imports Locust.
 
-A user's wait_time() is the time until its next slice is due. Debt is kept: a slice that is late is sent at once and
-none is left out, so the load does not bend when the system under test does. One `request` row per slice; its response
-time is the slice's lag, from when it was due to when the client had all of it, and its length the number of events,
-so that Locust's figures say how well the schedule was kept.
+A user's wait_time() is the time until its next slice is due. Debt is kept: a late slice is sent at once and none is
+skipped, so the load does not slow down when the system under test does. Each slice is one `request` row. Its response
+time is the slice's lag, from its due time until the client had all of it, and its length is the number of events, so
+that Locust's figures show how well the schedule was kept.
 
-harness/load/fleet.py runs it. Greenlets share one thread, and a blocking call of the Kafka client would stop them all:
-the client is only ever polled in here, and flushed after the last user is gone.
+harness/load/fleet.py starts it. Greenlets share one thread, and a blocking call of the Kafka client would stop them
+all: so the client is only polled here, and flushed after the last user has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from generators.fleet import CONFIG_VARIABLE, Fleet, LoadConfig, Slice, go_first
 POLL_S = 0.02
 STATUS_S = 0.5
 QUEUE_FULL_S = 0.002
-SLICES_IN_A_ROW = 100  # of a backlog; then whoever else has something to do
+SLICES_IN_A_ROW = 100  # of a backlog; then other greenlets get their turn
 FAILED = 1
 
 FLEET = Fleet(LoadConfig.read(Path(os.environ[CONFIG_VARIABLE])))
@@ -47,7 +47,7 @@ class AdServer(User):
         while FLEET.owes_backlog:
             gevent.sleep(POLL_S)
         self.plan = FLEET.slices(self.server)
-        self.next: Slice | None = None  # also while nothing more is known
+        self.next: Slice | None = None  # None until the next slice is known
         self.ended = False
         self._turn()
         gevent.sleep(self.wait_time())
@@ -89,7 +89,7 @@ class AdServer(User):
 
 
 def hand_over(part: Slice) -> int:
-    """When the client had all of it."""
+    """Give a slice to the client. Return the time at which the client had all of it."""
     sent_us = FLEET.now_us()
     rest = FLEET.producer.offer(part.partition, part.messages)
     while rest:
@@ -101,7 +101,7 @@ def hand_over(part: Slice) -> int:
 
 
 def send_backlog() -> None:
-    """At full speed, in one greenlet: what Locust spends on a slice is more than the slice costs."""
+    """Send at full speed in one greenlet: Locust's cost per slice is higher than that of sending it."""
     for number, part in enumerate(FLEET.backlog()):
         hand_over(part)
         if number % SLICES_IN_A_ROW == 0:
@@ -110,7 +110,7 @@ def send_backlog() -> None:
 
 
 class Tape(LoadTestShape):
-    """Holds the whole fleet, and ends it with the tape."""
+    """A load shape with all ad servers at once; it ends when the tape does."""
 
     def tick(self) -> tuple[int, float] | None:
         servers = FLEET.config.tape.senders
@@ -119,9 +119,10 @@ class Tape(LoadTestShape):
 
 @events.init.add_listener  # type: ignore[untyped-decorator]
 def begin(environment: Environment, **_: Any) -> None:
-    """From here on nothing is collected: a pause of the collector would be lag, and the books hold no cycles.
+    """Switch the garbage collector off: its pauses would be lag, and the send log holds no cycles.
 
-    Locust listens to SIGTERM only after a headless shape has come to its end; we must be able to stop it before.
+    Handle SIGTERM here: Locust handles it only after a headless shape has ended, and the harness must be able to stop
+    it before.
     """
     gevent.signal_handler(signal.SIGTERM, _quit, environment)
     gevent.spawn(_keep_status)
@@ -132,7 +133,7 @@ def begin(environment: Environment, **_: Any) -> None:
 
 @events.user_error.add_listener  # type: ignore[untyped-decorator]
 def give_up(user_instance: User, exception: BaseException, **_: Any) -> None:
-    """A mistake in an ad server ends the process: half a fleet would be another load than the one that was planned."""
+    """End the process if an ad server fails: with fewer servers the load would not be the planned one."""
     FLEET.fail(f"an ad server failed: {type(exception).__name__}: {exception}")
     print(f"An ad server failed, so the load is broken off: {exception!r}", file=sys.stderr, flush=True)
     gevent.spawn(_quit, user_instance.environment)
@@ -145,7 +146,7 @@ def end(environment: Environment, **_: Any) -> None:
 
 
 def _quit(environment: Environment) -> None:
-    """Before the tape's end: whoever stops the fleet waits for its books, and not for a broker that is gone."""
+    """Quit before the end of the tape. The harness waits for the send log, but not for a broker that is down."""
     FLEET.hurry()
     if environment.runner is not None:
         environment.runner.quit()

@@ -1,8 +1,8 @@
-"""The dials of disorder as seeded, vectorised laws of one server's slots. Each dial has its own lane of draws, so
-turning one does not move what the others do.
+"""Apply the settings of disorder to one server's slots, seeded and vectorised.
 
-A slot is a place in a server's schedule. Disorder decides which event is sent in it (its own, or an earlier one once
-more), by how much that event's time differs from when it is due, and whether the record is an event at all.
+Each setting has its own random draws, so that a change of one does not change the effect of another. A slot is a place
+in a server's schedule. Disorder decides which event is sent in it (its own, or a copy of an earlier one), by how much
+that event's time differs from its due time, and whether the record is an event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRESETS: dict[str, Disorder] = {
     "none": Disorder(),
     # The original's -w: skew 50 - rand[0, 99], one in 100,000 late by rand[0, 59999].
     "yahoo": Disorder(skew_min_ms=-49, skew_max_ms=50, late_share=1e-5, late_min_ms=0, late_max_ms=59_999),
-    # Phones on bad networks: everything arrives inside the default watermark of 10 s, with 2 s left for the road.
+    # Phones on bad networks: all events arrive within the default watermark of 10 s, with 2 s left for transport.
     "mobile": Disorder(delay_scale_ms=300, delay_max_ms=7_500, clock_offset_ms=200),
     "late": Disorder(skew_min_ms=-49, skew_max_ms=50, late_share=0.005, late_min_ms=12_000, late_max_ms=60_000),
     "storm": Disorder(
@@ -44,16 +44,16 @@ PRESETS: dict[str, Disorder] = {
     ),
 }
 
-# Under these an engine that closes windows may drop late events; under the others it may not drop one.
+# With these presets an engine that closes windows may drop late events; with the others it may not.
 LATE_PRESETS = frozenset({"yahoo", "late", "storm"})
 
 _STAGGER_MS = 1000
 NOT_AHEAD = np.zeros(1, dtype=np.int64)
-DUPLICATE_GAP = 200  # of a spell of duplicates where the dial says nothing
+DUPLICATE_GAP = 200  # of a spell of duplicates if the setting is 0
 
 
 class ServerDisorder:
-    """What disorder does to one server."""
+    """The disorder of one server."""
 
     def __init__(
         self, dials: Disorder, seed: int, server: int, servers: int, spells: tuple[Spell, ...] = (), *, poisons: int
@@ -70,7 +70,10 @@ class ServerDisorder:
 
     @cached_property
     def silence_us(self) -> tuple[int, int] | None:
-        """What is due from the first moment on is sent at the second one, as one backlog. None: never silent."""
+        """The silence of this server.
+
+        Events due from the first time on are sent at the second, as one backlog. None: never silent.
+        """
         if not (self.dials.silent_servers and self.dials.silent_ms) or self._server not in self._silent_servers():
             return None
         stagger = int(between(self._lane("stagger").one(), 0, min(_STAGGER_MS, self.dials.silent_ms // 4))[0])
@@ -79,13 +82,13 @@ class ServerDisorder:
 
     @property
     def doubles(self) -> bool:
-        """Whether any slot may send an earlier event once more."""
+        """True if any slot may send a copy of an earlier event."""
         return bool(self.dials.duplicate_share and self.dials.duplicate_gap) or self.spells.doubles
 
     def copies(self, slots: Ints, due_us: Callable[[Ints], Ints]) -> tuple[NDArray[np.bool_], Ints]:
-        """Which slots send an earlier event once more, and the slot that each slot's event comes from.
+        """Return which slots send a copy of an earlier event, and the slot from which each slot's event comes.
 
-        Never a copy of a copy, so every event has one original and each copy carries its id.
+        A copy is never copied, so every event has one original, and each copy carries its id.
         """
         if not self.doubles:
             return np.zeros(len(slots), dtype=np.bool_), slots
@@ -103,7 +106,7 @@ class ServerDisorder:
         return copy, origin
 
     def shift_ms(self, origins: Ints) -> Ints:
-        """By how much the event's time differs from when it was due."""
+        """Return by how much each event's time differs from its due time."""
         dials = self.dials
         shift = np.full(len(origins), self.clock_offset_ms, dtype=np.int64)
         if dials.skew_min_ms or dials.skew_max_ms:
@@ -119,7 +122,7 @@ class ServerDisorder:
         return shift
 
     def poison(self, origins: Ints) -> NDArray[np.int8]:
-        """0 for an event, else the kind of record that is sent instead."""
+        """Return 0 for an event, else the kind of record that is sent instead."""
         kinds = np.zeros(len(origins), dtype=np.int8)
         if self.dials.poison_share:
             bad = fires(self._draws("poison", origins), self.dials.poison_share)
@@ -131,7 +134,7 @@ class ServerDisorder:
         return dialled | self.spells.doubled(slots, due_us) if self.spells.doubles else dialled
 
     def _delay_ms(self, origins: Ints) -> Ints:
-        """A heavy tail: scale * (1 / sqrt(u) - 1), cut."""
+        """Draw from a heavy-tailed distribution: scale * (1 / sqrt(u) - 1), capped."""
         delay_ms = self.dials.delay_scale_ms * (1.0 / np.sqrt(unit(self._draws("delay", origins))) - 1.0)
         return np.minimum(delay_ms, self.dials.delay_max_ms).astype(np.int64)
 
@@ -147,7 +150,7 @@ class ServerDisorder:
 
 
 def _silenced(dials: Disorder, spells: tuple[Spell, ...]) -> Disorder:
-    """A spell of silence is what the dials of silence say, of which there is one set."""
+    """Apply a spell of silence through the settings of silence, which exist once."""
     for spell in spells:
         if spell.kind == "silent":
             length_ms = spell.until_ms - spell.from_ms
@@ -156,7 +159,7 @@ def _silenced(dials: Disorder, spells: tuple[Spell, ...]) -> Disorder:
 
 
 class ServerSpells:
-    """What spells do to one server, each with draws of its own: outside of them nothing moves."""
+    """The effect of spells on one server. Each spell has its own draws, so that nothing changes outside of it."""
 
     def __init__(self, spells: tuple[Spell, ...], seed: int, server: int, poisons: int) -> None:
         self._by_kind = {kind: [s for s in spells if s.kind == kind] for kind in {spell.kind for spell in spells}}
@@ -177,11 +180,11 @@ class ServerSpells:
         return kinds
 
     def skewed(self, origins: Ints, due_us: Ints) -> NDArray[np.bool_]:
-        """To the hot key go this share of all."""
+        """Return the events that go to the hot key."""
         return self._fires("skew", origins, due_us)
 
     def ahead_ms(self, origins: Ints, due_us: Callable[[Ints], Ints]) -> Ints:
-        """One event of the first server: the first that is due in the spell."""
+        """Date one event ahead: the first of the first server that is due in the spell."""
         if self._server or "future" not in self._by_kind or not len(origins):
             return NOT_AHEAD
         due, before = due_us(origins), np.where(origins > 0, due_us(np.maximum(origins - 1, 0)), -1)

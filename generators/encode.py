@@ -1,4 +1,4 @@
-"""Events as messages: the value as the workload's codec writes it, and as its key the event's id."""
+"""Encode events as messages. The workload's codec writes the value, and the key is the event's id."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Message = dict[str, bytes | None]  # "value": bytes or None, "key": bytes
 
 @dataclass(frozen=True)
 class Batch(Sequence[Message]):
-    """Messages, of which none is an object until somebody asks for it."""
+    """Messages in columns; a message becomes an object only on access."""
 
     values: Values
-    keys: NDArray[np.uint8]  # a row of octets each
+    keys: NDArray[np.uint8]  # a row of bytes each
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> Batch:
-        """Keys are all of one length."""
+        """Build a batch. All keys must have the same length."""
         keys = b"".join(message["key"] or b"" for message in messages)
         octets = np.frombuffer(keys, dtype=np.uint8)
         return cls(Values.of([message["value"] for message in messages]), octets.reshape(max(1, len(messages)), -1))
@@ -56,16 +56,15 @@ class Batch(Sequence[Message]):
 
 
 class Encoder:
-    """Writes the events of one workload; relative times become absolute ones."""
+    """Encodes the events of one workload, and converts relative times to absolute ones."""
 
     def __init__(self, codec: Codec, epoch_ms: int) -> None:
         self.codec, self.epoch_ms = codec, epoch_ms
 
     def batch(self, events: Events) -> Batch:
-        """In the order of the slots."""
         return Batch(self.codec.write(events, self.epoch_ms), encode_keys(events.id))
 
     def mark(self, mark: Sentinel) -> Message:
-        """One event of the harness' own; its time is absolute."""
+        """Encode one sentinel record, whose time is absolute."""
         block = MarkBlock.of(self.codec, [mark], 0)
         return Batch(self.codec.write(block, 0), encode_keys(block.id))[0]

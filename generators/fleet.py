@@ -1,9 +1,10 @@
-"""All that the ad servers of one process share: what to send, where to, the moment at which time begins, the books.
+"""The shared state of all ad servers of one process: what to send, the target, the load start, and the send log.
 
-Knows nothing of Locust. The harness and the fleet speak through files in one folder: `config.json` (what to send, and
-where Kafka is), `ready.json` (all servers are up and the topic is known), `go.json` (the epoch, and the run's clock),
-`status.jsonl` (a line now and then), and at the end `sends.parquet` and `done.json`. Every file but the status appears
-whole, by renaming. A load that is decided while it goes on has its stretches from a journal (generators/journal.py).
+It does not depend on Locust. The harness and the fleet exchange files in one folder: `config.json` (what to send, and
+the address of Kafka), `ready.json` (all servers are up and the topic is known), `go.json` (the load start, and the
+run's clock), `status.jsonl` (a line every half second), and at the end `sends.parquet` and `done.json`. Every file but
+the status appears whole, by renaming. If the load is decided during the run, a journal (generators/journal.py) holds
+its segments.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from harness.util.wait import wait_until
 from workloads.registry import codec_of
 
 CONFIG_VARIABLE = "STREAMGAUGE_LOAD"
-# What numpy costs is per call for small slices: so many are made together, as long as they hold few events.
+# numpy's overhead is per call, so up to this many small slices are encoded together, if they hold few events.
 WRITTEN_AT_ONCE = 64
-# Less than the harness waits for a fleet that it has told to stop.
+# Less than the harness waits for a stopped fleet.
 HURRIED_FLUSH_S = 8.0
 EVENTS_AT_ONCE = 1000
 LOOK_EVERY_S = 0.02
@@ -46,21 +47,24 @@ CONFIG_DEADLINE_S = 600.0  # longer than the harness waits for Kafka
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
-# A load that waits for CPU isn't open: where it may (root, mostly), its one thread goes before those of its client, and
-# before the engine's where the kernel does not deal out the CPU by sessions (there, the harness sees to it).
+# A load that waits for a CPU is no open loop. If permitted (usually for root), its one thread runs before those of its
+# client, and before the engine's if the kernel does not distribute the CPU by sessions (if it does, the harness handles
+# this).
 PRIORITY = -10
 
 
 def go_first() -> None:
-    """The calling thread alone, after the client's threads are there: those poll without rest while a broker is slow to
-    answer, and with this priority they would keep it from answering at all."""
+    """Raise the priority of the calling thread only, after the client has started its threads.
+
+    Those poll without pause while a broker is slow to answer; at this priority they would keep it from answering.
+    """
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
 
 @dataclass(frozen=True)
 class LoadConfig:
-    """What a load process is told, as one JSON file. May hold secrets: lives in a private folder only."""
+    """The settings of a load process, as one JSON file. It may hold secrets: keep it in a private folder only."""
 
     tape: TapeSpec
     client: str
@@ -68,13 +72,13 @@ class LoadConfig:
     topic: str
     settings: Mapping[str, Any]
     folder: str
-    grows: bool = False  # the profile goes on as the journal says
+    grows: bool = False  # the journal extends the profile
     metadata_deadline_s: float = 10.0
-    flush_deadline_s: float = 150.0  # a broker may be away just then, and takes its time to come back
+    flush_deadline_s: float = 150.0  # a broker may be down at the end, and needs time to return
 
     @staticmethod
     def read(path: Path) -> LoadConfig:
-        """Wait for it: the fleet comes up while Kafka does."""
+        """Wait for the file and read it: the fleet starts while Kafka does."""
         what = f"{path}, which says where Kafka is"
         wait_until(path.exists, deadline_s=CONFIG_DEADLINE_S, what=what, every_s=LOOK_EVERY_S)
         return msgspec.json.decode(path.read_bytes(), type=LoadConfig)
@@ -82,7 +86,7 @@ class LoadConfig:
 
 @dataclass(frozen=True)
 class Slice:
-    """One slice, ready to be handed over."""
+    """One slice, ready to be sent."""
 
     server: int
     number: int
@@ -110,12 +114,12 @@ class Fleet:
         self._books = {name: array("q") for name in SENDS if name != "acked"}
         self._errors: list[str] = []
         self._hurried = False
-        self.owes_backlog = config.tape.waits  # before anything else it is sent
+        self.owes_backlog = config.tape.waits  # the backlog is sent before anything else
 
-    # The life of a server.
+    # A server, from start to end.
 
     def join(self) -> int:
-        """A new server gets its number. The last one makes the fleet ready."""
+        """Register a server and return its number. The last one makes the fleet ready."""
         number = self._joined
         self._joined += 1
         if self._joined == self.config.tape.senders:
@@ -125,7 +129,7 @@ class Fleet:
         return number
 
     def started(self) -> bool:
-        """Whether the harness has said when time begins, and by which clock."""
+        """Return True once the harness has set the load start and the clock."""
         path = self.folder / GO
         if self._clock is None and path.exists():
             told = json.loads(path.read_text())
@@ -134,7 +138,7 @@ class Fleet:
         return self._clock is not None
 
     def now_us(self) -> int:
-        """Since the epoch."""
+        """Return the time since the load start."""
         if self._clock is None:
             raise RuntimeError("The fleet was asked for the time before the epoch was known.")
         return self._clock.now_us() - self._epoch_us
@@ -144,21 +148,23 @@ class Fleet:
 
     @property
     def ended(self) -> bool:
-        """Every server has sent its last slice."""
+        """True after every server has sent its last slice."""
         return self._left == self.config.tape.senders
 
     # Slices.
 
     def slices(self, server: int) -> Iterator[Slice | None]:
-        """All slices of an ad server, written before they are due, and many at once where they are small. None: nothing
-        more is known yet."""
+        """Yield all slices of an ad server, encoded before they are due, and many at once if they are small.
+
+        None: no further slice is known yet.
+        """
         *before, own = self.schedule.servers_of(server)
         for number in () if self.config.tape.waits else before:
             yield from self._all_of(number)
         yield from self._all_of(own)
 
     def backlog(self) -> Iterator[Slice]:
-        """The slices of all servers in the order in which they were due, as a log holds them that nobody has read."""
+        """Yield the slices of all servers in due order, as a log holds them that was not read yet."""
         servers = range(self.config.tape.senders, 2 * self.config.tape.senders)
         own = (self._between(server, 0, None) for server in servers)
         yield from heapq.merge(*own, key=lambda part: part.due_us)
@@ -174,7 +180,7 @@ class Fleet:
                 first = until or 0
 
     def _settled(self) -> tuple[bool, int | None]:
-        """Whether all is known that this load will send; and if not, up to which slice nothing can change."""
+        """Return whether the whole load is known, and if not, the number of slices that can no longer change."""
         if self._journal is None:
             return True, None
         if self._journal.look():
@@ -193,7 +199,7 @@ class Fleet:
     def _written(self, server: int, group: list[tuple[int, int, int]]) -> Iterator[Slice]:
         if self._encoder is None:
             raise RuntimeError("A slice can't be written before the epoch is known.")
-        first, last = group[0][1], group[-1][2]  # slices that hold anything follow each other without a gap
+        first, last = group[0][1], group[-1][2]  # slices with events follow each other without a gap
         messages = self._encoder.batch(self.schedule.events(server, np.arange(first, last, dtype=np.int64)))
         for number, lo, hi in group:
             partition, due_us = (
@@ -203,23 +209,23 @@ class Fleet:
             yield Slice(server, number, lo, hi, partition, due_us, messages[lo - first : hi - first])
 
     def book(self, part: Slice, sent_us: int, finished_us: int, sent: int) -> None:
-        """Keep one row: when the slice was due, begun and handed over, and how many of its records were taken."""
+        """Record when the slice was due, begun and handed over, and how many of its records the client took."""
         self.sent += sent
         row = (part.server, part.number, part.lo, part.hi, part.due_us, sent_us, finished_us, sent)
         for column, value in zip(self._books.values(), row, strict=True):
             column.append(value)
 
-    # What the harness gets to see.
+    # Reports to the harness.
 
     def hurry(self) -> None:
-        """From now on what Kafka does not confirm at once counts as not confirmed."""
+        """Shorten the final flush: records that Kafka has not confirmed by its end count as unconfirmed."""
         self._hurried = True
 
     def fail(self, words: str) -> None:
         self._errors.append(words)
 
     def write_status(self) -> None:
-        # Numbers that are taken one after the other while sending goes on; the books at the end are exact.
+        # These numbers are read one after the other while sending goes on; the send log at the end is exact.
         acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
         now_us = self.now_us() if self._clock else 0
         line = {"intended": self.schedule.due_before(now_us), "sent": self.sent, "acked": acked}
@@ -231,7 +237,10 @@ class Fleet:
         return {"throttled_ms": self.producer.pauses.longest_ms}
 
     def close(self) -> bool:
-        """Wait until every fate is known, write the books, and say whether all is well. Blocks: not in a greenlet."""
+        """Wait until every record is confirmed or failed, write the send log, and return True if no server failed.
+
+        It blocks: do not call it in a greenlet.
+        """
         unresolved = self.producer.finish(HURRIED_FLUSH_S if self._hurried else self.config.flush_deadline_s)
         table = self._sends()
         self.write_status()
@@ -254,7 +263,7 @@ class Fleet:
         return pa.table({name: pa.array(columns[name]).cast(kind) for name, kind in SENDS.items()})
 
     def _failed_per_slice(self, columns: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-        """A failed record is held against the slice of its event's own slot; for copies the sum is right too."""
+        """Count a failed record for the slice of its event's own slot. For copies only the sum over slices is right."""
         failed = np.zeros(len(columns["server"]), dtype=np.int64)
         order = np.lexsort((columns["slot_lo"], columns["server"]))
         starts = (columns["server"] << INDEX_BITS | columns["slot_lo"])[order]
@@ -271,7 +280,7 @@ class Fleet:
 
 
 def _as_many_as(group: list[tuple[int, int, int]], events: int) -> int:
-    """How many slices hold no more than so many events; at least one."""
+    """Return how many slices together hold at most this many events; at least one."""
     limit = group[0][1] + events
     return max(1, sum(hi <= limit for _, _, hi in group))
 

@@ -1,7 +1,7 @@
-"""What a load will send next, where that is decided while it goes on: a file of stretches that only grows.
+"""A journal of the load that is decided during the run: an append-only file of stretches.
 
-The harness appends a stretch before its first event is due, and takes none back. The events before it are the same
-whatever follows, so that they can be sent before the rest is known.
+The harness appends a stretch before its first event is due, and removes none. Later stretches do not change earlier
+events, so that those can be sent before the rest is known.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ JOURNAL = "journal.jsonl"
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """A line of the journal. The last one is empty: nothing follows."""
+    """A line of the journal. The last line is empty: nothing follows."""
 
     segments: tuple[Segment, ...] = ()
 
 
 def append(folder: Path, segments: Sequence[Segment]) -> None:
-    """As one line, at once, so that a reader sees all of it or nothing."""
+    """Write one line at once, so that a reader sees the whole line or nothing."""
     with (folder / JOURNAL).open("ab", buffering=0) as file:
         file.write(msgspec.json.encode(Stretch(tuple(segments))) + b"\n")
 
@@ -33,7 +33,7 @@ def close(folder: Path) -> None:
 
 
 class Journal:
-    """The journal as its reader knows it."""
+    """The journal, as far as the reader has read it."""
 
     def __init__(self, folder: Path) -> None:
         self.profile: tuple[Segment, ...] = ()
@@ -41,7 +41,7 @@ class Journal:
         self._path, self._read_bytes = folder / JOURNAL, 0
 
     def look(self) -> bool:
-        """Read what is new; whether there was anything."""
+        """Read new lines. Return True if there were any."""
         if not self._path.exists() or self._path.stat().st_size == self._read_bytes:
             return False
         with self._path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""The producer of librdkafka, by its own C interface: a batch of records is handed over as one array.
+"""Call librdkafka's producer through its C interface, which takes a batch of records as one array.
 
-confluent-kafka takes a Python object for each record, which costs more than all else that a load does. The library is
-the one that comes with confluent-kafka, and settings are its own.
+confluent-kafka takes a Python object per record, which costs more than all other work of a load. The library is the one
+inside confluent-kafka, and settings are librdkafka's own.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _OnThrottle = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int, c_void_
 
 
 class KafkaRefusedError(KafkaException):
-    """In librdkafka's own words."""
+    """An error with librdkafka's message."""
 
 
 def _library() -> ctypes.CDLL:
-    """As confluent-kafka has loaded it, under whatever name its wheel keeps it."""
+    """Return the library that confluent-kafka has loaded, whatever its file name in the wheel."""
     library = ctypes.CDLL(cimpl.__file__)
     given: Mapping[str, tuple[Any, ...]] = {
         "rd_kafka_conf_new": (c_void_p,),
@@ -98,9 +98,11 @@ def _library() -> ctypes.CDLL:
 
 
 class Client:
-    """One producer of one topic. `on_failure` gets each record that was refused or given up: its key, the number and
-    the words of the error. `on_trouble` gets what concerns no record, `on_throttle` the milliseconds for which a quota
-    of the broker stops the client."""
+    """A producer of one topic.
+
+    `on_failure` gets each refused or abandoned record: its key, and the number and text of the error. `on_trouble` gets
+    errors that concern no record, `on_throttle` the milliseconds for which a quota of the broker stops the client.
+    """
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class Client:
         on_throttle: Callable[[int], None],
     ) -> None:
         self._library = library = _library()
-        # C holds no reference to what it calls.
+        # C holds no reference to its callbacks.
         throttled = _OnThrottle(lambda _client, _broker, _number, ms, _private: on_throttle(ms))
         self._callbacks = _OnReport(_reporter(library, on_failure)), _OnError(_troubler(on_trouble)), throttled
         words = ctypes.create_string_buffer(WORDS_MOST)
@@ -129,7 +131,7 @@ class Client:
         weakref.finalize(self, _end, library, self._client, self._topic, self._callbacks)
 
     def produce(self, partition: int, batch: Batch) -> NDArray[np.int32]:
-        """Hand over copies of these records; for each, 0 or the number of the error for which it was not taken."""
+        """Hand over copies of these records. Return 0 for each, or the number of the error if it was refused."""
         records, values = np.zeros(len(batch), dtype=_RECORD), batch.values
         keys = np.ascontiguousarray(batch.keys)
         records["payload"] = np.where(values.lengths == NOTHING, 0, values.octets.ctypes.data + values.begins)
@@ -145,7 +147,7 @@ class Client:
         return _text(self._library.rd_kafka_err2str(error))
 
     def ask_for_topic(self, deadline_s: float) -> None:
-        """Raises KafkaRefusedError where Kafka does not answer, or does not know the topic."""
+        """Raise KafkaRefusedError if Kafka does not answer, or does not know the topic."""
         found = POINTER(_Metadata)()
         error = self._library.rd_kafka_metadata(self._client, 0, self._topic, byref(found), int(deadline_s * 1000))
         if not error:
@@ -158,17 +160,20 @@ class Client:
         self._library.rd_kafka_poll(self._client, 0)
 
     def waiting(self) -> int:
-        """How many records are open; now and then too many, for the library counts with them what it has to report."""
+        """Return the number of open records.
+
+        It may be too high, because librdkafka includes reports not yet delivered.
+        """
         self.poll()
         return int(self._library.rd_kafka_outq_len(self._client))
 
     def flush(self, deadline_s: float) -> int:
-        """How many are still open then."""
+        """Return how many records are still open at the deadline."""
         self._library.rd_kafka_flush(self._client, int(deadline_s * 1000))
         return self.waiting()
 
     def purge(self) -> None:
-        """Give up what is open; each is reported as failed."""
+        """Abandon open records; each is reported as failed."""
         self._library.rd_kafka_purge(self._client, PURGE_QUEUE | PURGE_INFLIGHT)
 
 
@@ -187,7 +192,7 @@ def _troubler(on_trouble: Callable[[str], None]) -> Callable[[int, int, bytes, i
 
 
 def _end(library: ctypes.CDLL, client: int, topic: int, _callbacks: object) -> None:
-    """Its threads end, and what was not flushed is lost. What it calls has to be there until then."""
+    """Stop the client's threads; records that were not flushed are lost. The callbacks must exist until then."""
     library.rd_kafka_topic_destroy(topic)
     library.rd_kafka_destroy(client)
 

@@ -1,4 +1,4 @@
-"""What a seed and a preset will send, before anything is sent: the first events, how late they are, which cells."""
+"""Preview the load of a seed and a preset before a run: the first events, their lateness, and the number of cells."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from workloads.base import Codec, Kind
 from workloads.registry import oracle_of
 
 FIRST = 5
-# Upper ends of the histogram's bars: an event is so much older than the moment at which it is sent.
+# Upper bounds of the histogram's bars: the age of an event when it is sent.
 BARS_MS = (-1, 0, 10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000)
 BAR_WIDTH = 36
 
 
 @dataclass(frozen=True)
 class Bar:
-    """How many events are older than the bar below and up to this."""
+    """The number of events that are older than the previous bar's bound, up to this bound."""
 
     up_to_ms: int | None
     events: int
@@ -29,12 +29,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class Preview:
-    """Everything `streamgauge tape` shows."""
+    """The output of `streamgauge tape`."""
 
     digest: str
     events: int
     duration_ms: int
-    counted: dict[str, int]  # by the values that are counts
+    counted: dict[str, int]  # for each value that is a count
     duplicates: int
     poison: int
     cells: int
@@ -46,7 +46,7 @@ class Preview:
 
 
 def preview(spec: RunSpec) -> Preview:
-    """One pass over the tape."""
+    """Compute the preview in one pass over the tape."""
     tape, oracle = Tape(spec.tape), oracle_of(spec)
     histogram = np.zeros(len(BARS_MS) + 1, dtype=np.int64)
     duplicates = poison = behind = 0
@@ -78,7 +78,7 @@ def preview(spec: RunSpec) -> Preview:
 
 
 def _first(tape: Tape) -> Iterator[str]:
-    """One event each of the first servers; times count from the epoch."""
+    """Show the first event of each of the first servers; times count from the load start."""
     for server in range(min(FIRST, tape.spec.servers, tape.profile.total)):
         events = tape.events(server, np.zeros(1, dtype=np.int64))
         due = f"due {int(events.intended_us[0]) / 1000:8.3f} ms"
@@ -91,7 +91,7 @@ def _content(codec: Codec, events: Events) -> str:
 
 
 def lines(shown: Preview) -> list[str]:
-    """For people; at most 24 lines of 80 columns."""
+    """Format the preview in at most 24 lines of 80 columns."""
     most = max(bar.events for bar in shown.lateness) or 1
     head = [
         f"{many(shown.events, 'record')} in {shown.duration_ms / 1000:.1f} s, digest {shown.digest}",

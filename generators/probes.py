@@ -1,9 +1,9 @@
-"""When probes are due, and for whom: one server of the tape sends nothing else.
+"""The schedule of probes, which one server of the tape sends.
 
-A probe campaign is so sparse that a cell of it holds one event, so that the moment at which the cell appears in the
-results is that event's latency, whatever the disorder. Each probe campaign gets one view per window-length of time.
-The campaigns follow each other in one seeded order, and each probe is due at a seeded moment of its own stretch, so
-that they meet an engine's batches anywhere.
+A probe campaign is so sparse that each of its cells holds one event. The time at which the cell appears in the results
+is that event's latency, whatever the disorder. Each probe campaign gets one view per window length. The campaigns
+follow each other in one seeded order, and each probe is due at a seeded time within its interval, so that probes arrive
+at all phases of an engine's batches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _JITTER_BITS = 20
 
 
 class ProbeSchedule:
-    """The places of all probes of a run, in whole numbers only."""
+    """The due times of all probes of a run, computed with integers only."""
 
     def __init__(self, seed: int, probes: int, every_ms: int, duration_ms: int) -> None:
         self._probes, self._every_us = probes, every_ms * 1000
@@ -26,14 +26,17 @@ class ProbeSchedule:
         self._order = np.argsort(Lane.of(seed, "probe order").at(np.arange(probes)), kind="stable")
 
     def due_us(self, slots: Ints) -> Ints:
-        """Probe i is due within [i, i + 1) of the equal stretches that the run is cut into."""
+        """The run is cut into equal intervals. Probe i is due within interval [i, i + 1)."""
         begin = slots * self._every_us // self._probes
         length = (slots + 1) * self._every_us // self._probes - begin
         part = (self._jitter.at(slots) >> np.uint64(64 - _JITTER_BITS)).astype(np.int64)
         return begin + (length * part >> _JITTER_BITS)
 
     def first_due_at(self, t_us: Ints) -> Ints:
-        """The first probe that is due at or after each moment; `total` if there is none. Exact against `due_us`."""
+        """Return the first probe that is due at or after each time; `total` if there is none.
+
+        It is exact against `due_us`.
+        """
         n = np.clip(t_us * self._probes // self._every_us, 0, self.total)
         while (early := (n < self.total) & (self.due_us(n) < t_us)).any():
             n = n + early
@@ -42,5 +45,5 @@ class ProbeSchedule:
         return n
 
     def campaign(self, slots: Ints) -> NDArray[np.int64]:
-        """Which of the probe campaigns each probe is for."""
+        """Return the number of each probe's campaign among the probe campaigns."""
         return self._order[slots % self._probes]

@@ -1,7 +1,7 @@
-"""The clients that hand records to Kafka, behind one small protocol: they send the same bytes to the same partitions.
+"""The Kafka clients that send records, with one interface: they send the same bytes to the same partitions.
 
-A failure is kept by the record's key, so that it is known afterwards to the single event what Kafka has confirmed.
-What is still open when the patience ends is neither sent nor unsent: it is counted as unresolved.
+A failure is recorded by the record's key, so that the confirmed events are known exactly. A record that is still open
+at the deadline is neither sent nor unsent: it counts as unresolved.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from confluent_kafka import KafkaError
 from generators.encode import Batch, Message
 from generators.librdkafka import Client, KafkaRefusedError
 
-# Idempotent: a retry can't double. Large batches, because what a record costs is mostly what a request costs. Without
-# compression, which would cost the sender, the broker that checks what is in a batch, and every reader more than the
-# bytes do on one machine; whoever has a network in between says so in the file of --kafka-config.
+# Idempotent: a retry can't duplicate a record. Large batches, because most of a record's cost is its request's. No
+# compression: on one machine it costs the sender, the broker that validates batches, and every reader more than the
+# bytes do; with a network in between, set it in the file of --kafka-config.
 CONFLUENT_SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
     "linger.ms": 5,
@@ -41,41 +41,41 @@ KAFKA_PYTHON_SETTINGS: Mapping[str, Any] = {
 
 
 class Producer(Protocol):
-    """What an ad server needs of a client."""
+    """The client interface that an ad server needs."""
 
     failures: Failures
     pauses: Pauses
 
     def await_topic(self, deadline_s: float) -> None:
-        """Ask for the topic's metadata, and raise TimeoutError when it does not come."""
+        """Request the topic's metadata. Raise TimeoutError if it does not come."""
 
     def offer(self, partition: int, messages: Batch) -> Batch:
-        """Hand over as much as fits; the rest comes back, to be offered again soon."""
+        """Hand over as many messages as fit. Return the rest, to be offered again soon."""
 
     def poll(self) -> None:
-        """Let the client report; never waits."""
+        """Let the client report, without waiting."""
 
     def waiting(self) -> int:
-        """How many records are neither confirmed nor failed, or a few more."""
+        """Return how many records are neither confirmed nor failed; it may be slightly too high."""
 
     def finish(self, deadline_s: float) -> int:
-        """Wait until all is confirmed or failed, give up what is not, and say how many fates stayed unknown."""
+        """Wait until all records are confirmed or failed, and abandon the others. Return how many stayed unresolved."""
 
 
 class Failures:
-    """Which records were refused or given up, and what the client said of them."""
+    """The records that were refused or abandoned, with the client's error messages."""
 
     def __init__(self) -> None:
         self.by_key: Counter[bytes] = Counter()
         self.words: Counter[str] = Counter()
-        self.unresolved = 0  # nobody knows whether Kafka has them
+        self.unresolved = 0  # it is unknown whether Kafka has them
 
     def add(self, key: bytes | None, words: str) -> None:
         self.by_key[key or b""] += 1
         self.words[words] += 1
 
     def reported(self, key: bytes, error: int, words: str) -> None:
-        """By librdkafka, with its number of the error."""
+        """Add a failure from librdkafka, with its error number."""
         self.unresolved += error == KafkaError._PURGE_INFLIGHT
         self.add(key, words)
 
@@ -88,7 +88,7 @@ class Failures:
 
 
 class Pauses:
-    """For how long a quota of Kafka's stopped the client: throttle_time_ms of its protocol."""
+    """The longest pause that a quota of Kafka imposed on the client: throttle_time_ms of its protocol."""
 
     def __init__(self) -> None:
         self.longest_ms = 0
@@ -98,14 +98,14 @@ class Pauses:
 
 
 class ConfluentProducer:
-    """librdkafka. Only errors are reported back, which makes a confirmed record cost nothing in Python."""
+    """A librdkafka client. Only errors are reported back, so that a confirmed record costs nothing in Python."""
 
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, str]) -> None:
         self.failures = Failures()
         self.pauses = Pauses()
         self._name = topic
         own = {**CONFLUENT_SETTINGS, **settings, "bootstrap.servers": bootstrap}
-        # What the client calls must not lead back to this producer, or neither would ever end.
+        # The callbacks must not refer to this producer, or neither would ever be freed.
         self._client = Client(topic, own, self.failures.reported, _say_trouble, self.pauses.told)
 
     def await_topic(self, deadline_s: float) -> None:
@@ -120,7 +120,7 @@ class ConfluentProducer:
         errors = self._client.produce(partition, messages)
         self.poll()
         full = errors == KafkaError._QUEUE_FULL
-        for row in np.flatnonzero((errors != 0) & ~full).tolist():  # what can never be sent has failed
+        for row in np.flatnonzero((errors != 0) & ~full).tolist():  # an error other than a full queue is final
             self.failures.add(messages[row]["key"], self._client.words_of(int(errors[row])))
         return messages.only(full)
 
@@ -138,21 +138,21 @@ class ConfluentProducer:
 
 
 def _say_trouble(words: str) -> None:
-    """A broker that is away for a moment is no failure of a record; it is told, for the reader of the log."""
+    """Print to the log: a broker that is down for a moment is no failure of a record."""
     print(f"Kafka client: {words}", file=sys.stderr, flush=True)
 
 
 class PythonProducer:
-    """kafka-python: the same tape by another client, at a tenth of the pace."""
+    """A kafka-python client: it sends the same tape at a tenth of the rate."""
 
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, Any]) -> None:
         from kafka import KafkaProducer, errors  # a large library; no other client needs it
 
         self.failures = Failures()
-        self.pauses = Pauses()  # its client never says
+        self.pauses = Pauses()  # kafka-python reports none
         self._topic = topic
         self._open: Counter[bytes] = Counter()
-        self._lock = threading.Lock()  # its answers come in a thread of its own
+        self._lock = threading.Lock()  # callbacks run in the client's thread
         self._error: type[Exception] = errors.KafkaError
         self._client = KafkaProducer(bootstrap_servers=bootstrap.split(","), **{**KAFKA_PYTHON_SETTINGS, **settings})
 
@@ -168,13 +168,13 @@ class PythonProducer:
         return messages[:0]
 
     def poll(self) -> None:
-        """Its thread reports by itself."""
+        """Do nothing: the client's thread reports by itself."""
 
     def waiting(self) -> int:
         return self._open.total()
 
     def finish(self, deadline_s: float) -> int:
-        """What is still open then is a failure as well, of each record that it concerns."""
+        """Record each record that is still open at the deadline as a failure too."""
         try:
             self._client.flush(timeout=deadline_s)
         except self._error as error:
@@ -216,8 +216,10 @@ def make_producer(client: str, bootstrap: str, topic: str, settings: Mapping[str
 
 
 def send_all(producer: Producer, messages: Iterable[tuple[int, Message]], deadline_s: float) -> None:
-    """Send a few records, each into its partition, and wait until Kafka has confirmed them; for the harness' own,
-    never in the hot path."""
+    """Send a few records, each to its partition, and wait until Kafka has confirmed them.
+
+    It is for the harness' own records, never for the load.
+    """
     rest = [left for partition, message in messages for left in producer.offer(partition, Batch.of([message]))]
     producer.finish(deadline_s)
     if rest or producer.failures.count:

@@ -1,8 +1,9 @@
-"""Offered rate over time as a pure cumulative function; event n is due at its inverse.
+"""The offered rate over time as a cumulative function; event n is due at its inverse.
 
 A profile is a chain of straight lines. Its integral is piecewise quadratic and has an inverse in closed form, so the
-due time of any event is known without knowing the events before it. Nothing here knows who sends, or how.
-Only + - * / and sqrt decide, which IEEE 754 rounds exactly: the same everywhere.
+due time of any event is known without computing the events before it. It depends on no sender.
+
+Only + - * / and sqrt are used, which IEEE 754 rounds exactly, so that results are equal on every machine.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.model import Segment
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A sum of areas that should be a whole number of events may come out a hair above it; that hair is no event.
+# Rounding may put the sum of areas slightly above a whole number of events; this excess is no event.
 _HAIR = 1e-6
 
 
@@ -45,8 +46,8 @@ class Profile:
         return int(self._start_us[-1]) // 1000
 
     def cumulative(self, t_us: Ints) -> Floats:
-        """How many events are due before each moment, as a fraction of events too."""
-        if not len(self._rate):  # a load that was broken off before its first event
+        """Return how many events are due before each time, fractions included."""
+        if not len(self._rate):  # a load that was cancelled before its first event
             return np.zeros(len(t_us))
         t = np.clip(t_us, 0, self._start_us[-1])
         segment = np.clip(np.searchsorted(self._start_us, t, side="right") - 1, 0, len(self._rate) - 1)
@@ -55,7 +56,7 @@ class Profile:
         return np.minimum(events, self._events[segment + 1])
 
     def inverse(self, n: Ints) -> Ints:
-        """When each event is due, in whole microseconds. In a stretch of rate zero nothing is due."""
+        """Return when each event is due, in whole microseconds. In a segment of rate zero nothing is due."""
         if not len(self._rate):
             return np.zeros(len(n), dtype=np.int64)
         if len(self._rate) == 1:
@@ -64,7 +65,7 @@ class Profile:
         return self._within(n.astype(np.float64) - self._events[segment], segment)
 
     def _within(self, events: Floats, segment: NDArray[np.intp] | int) -> Ints:
-        """Solves rate * t + slope * t^2 / 2 = events, in the form that is stable for every slope, also none."""
+        """Solve rate * t + slope * t^2 / 2 = events, in the form that is stable for every slope, zero included."""
         rate, slope = self._rate[segment], self._slope[segment]
         root = np.sqrt(np.maximum(rate * rate + 2.0 * slope * events, 0.0))
         divisor = rate + root
@@ -72,7 +73,10 @@ class Profile:
         return self._start_us[segment] + np.clip(t_us, 0, self._length_us[segment] - 1)
 
     def first_due_at(self, t_us: Ints) -> Ints:
-        """The first event that is due at or after each moment; `total` if there is none. Exact against `inverse`."""
+        """Return the first event that is due at or after each time; `total` if there is none.
+
+        Exact against `inverse`.
+        """
         n = np.clip(np.ceil(self.cumulative(t_us)).astype(np.int64), 0, self.total)
         while (early := (n < self.total) & (self.inverse(n) < t_us)).any():
             n = n + early
@@ -82,7 +86,7 @@ class Profile:
 
 
 def raised(segments: tuple[Segment, ...], from_ms: int, until_ms: int, factor: float) -> tuple[Segment, ...]:
-    """The same chain, cut at two moments, and in between with so many times the rate."""
+    """Multiply the rate between two times by a factor, and cut the chain there."""
     parts: list[Segment] = []
     start_ms = 0
     for whole in segments:
@@ -105,20 +109,22 @@ def steady(rate_per_s: float, duration_ms: int) -> tuple[Segment, ...]:
 
 
 def ramp(rate_per_s: float, duration_ms: int, start_per_s: float = 0.0) -> tuple[Segment, ...]:
-    """A straight line up (or down) to the rate."""
+    """Change the rate linearly from the start rate."""
     return (Segment(duration_ms, start_per_s, rate_per_s),)
 
 
 def steps(rate_per_s: float, duration_ms: int, count: int = 5) -> tuple[Segment, ...]:
-    """A staircase whose last step is the rate."""
+    """Raise the rate in equal steps; the last step has the full rate."""
     return tuple(_flat(length, rate_per_s * (i + 1) / count) for i, length in enumerate(_split(duration_ms, count)))
 
 
 def burst(
     rate_per_s: float, duration_ms: int, factor: float = 5.0, burst_ms: int = 0, count: int = 1
 ) -> tuple[Segment, ...]:
-    """Steady, but in the middle `factor` times as much; a tenth of the duration unless told. Of several bursts the
-    steady stretches before, between and after are equally long."""
+    """Raise the rate to `factor` times its value in the middle, for a tenth of the duration by default.
+
+    Several bursts are separated by equally long steady parts, as long as those before and after.
+    """
     length = burst_ms or max(1, duration_ms // (10 * count))
     first, *others = _split(duration_ms - count * length, count + 1)
     pairs = ((_flat(length, rate_per_s * factor), _flat(steady_ms, rate_per_s)) for steady_ms in others)
@@ -128,14 +134,17 @@ def burst(
 def square(
     rate_per_s: float, duration_ms: int, low_per_s: float = 0.0, half_period_ms: int = 5000
 ) -> tuple[Segment, ...]:
-    """High and low in turn, beginning high."""
+    """Alternate between high and low rate, beginning with high."""
     starts = range(0, duration_ms, half_period_ms)
     rates = (rate_per_s, low_per_s)
     return tuple(_flat(min(half_period_ms, duration_ms - at), rates[i % 2]) for i, at in enumerate(starts))
 
 
 def pause_and_drain(rate_per_s: float, duration_ms: int, pause_ms: int = 0) -> tuple[Segment, ...]:
-    """Nothing in the middle, so that an engine can catch up and must not close what is still to come."""
+    """Send nothing in the middle, for a third of the duration by default.
+
+    The engine can catch up, and must not close windows that still get events.
+    """
     length = pause_ms or max(1, duration_ms // 3)
     before, after = _split(duration_ms - length, 2)
     return (_flat(before, rate_per_s), _flat(length, 0.0), _flat(after, rate_per_s))
@@ -156,5 +165,5 @@ def _flat(duration_ms: int, rate_per_s: float) -> Segment:
 
 
 def _split(duration_ms: int, parts: int) -> list[int]:
-    """Whole milliseconds as equal as can be, with the right sum."""
+    """Split into whole milliseconds, as equal as possible, with the exact sum."""
     return [duration_ms * (i + 1) // parts - duration_ms * i // parts for i in range(parts)]

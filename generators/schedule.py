@@ -1,8 +1,8 @@
-"""All that a run sends: the tape of its load, and before it the tape of its warm-up or backlog, where it has one.
+"""The schedule of a run: the tape of its load and, if it has one, the tape of its warm-up or backlog before it.
 
-A warm-up is a tape like any other, of the same population, with draws of its own. It is over at the epoch, so that its
-times are negative, and the tape of the load is what it is without it. Its servers are those of the load again, under
-further numbers, so that every event of a run has an id of its own.
+A warm-up is a tape of the same population with its own draws. It ends at the load start, so its times are negative, and
+the load's tape is the same without it. The load's servers send it under further numbers, so that every event of a run
+has its own id.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from harness.util.seeded_draws import Ints, Lane
 
 
 def warm_up_of(spec: TapeSpec) -> TapeSpec:
-    """Nothing falls silent in it: what comes back after a silence could come after the epoch. A backlog lies unevenly:
-    in its first half one partition gets nothing."""
+    """Derive the spec of the warm-up.
+
+    It has no silent servers, because what they send after a silence could come after the load start. A backlog is
+    uneven: in its first half one partition gets nothing.
+    """
     return replace(
         spec,
         seed=int(Lane.of(spec.seed, "warm-up").key),
@@ -33,7 +36,7 @@ def warm_up_of(spec: TapeSpec) -> TapeSpec:
 
 
 class Schedule:
-    """What `Tape` says of one tape, of both. Times are relative to the epoch."""
+    """Both tapes of a run behind the interface of `Tape`. Times are relative to the load start."""
 
     def __init__(self, spec: TapeSpec) -> None:
         self.spec = spec
@@ -46,14 +49,14 @@ class Schedule:
 
     @property
     def earliest_rel_ms(self) -> int:
-        """No event of either tape is older."""
+        """A lower bound of the event times of both tapes."""
         first_ms = self.load.event_time_bounds_rel_ms()[0]
         if self.warm_up is None:
             return first_ms
         return min(first_ms, self.warm_up.event_time_bounds_rel_ms()[0] - self.warm_up_ms)
 
     def servers_of(self, sender: int) -> tuple[int, ...]:
-        """The numbers under which one ad server sends, one after the other."""
+        """Return the numbers under which one ad server sends, in order."""
         return (self.spec.senders + sender, sender) if self.warm_up else (sender,)
 
     def name_of(self, server: int) -> str:
@@ -70,13 +73,13 @@ class Schedule:
         return events if tape is self.load else self._before_the_epoch(events)
 
     def blocks(self, size: int = BLOCK) -> Iterator[Events]:
-        """All slots, server by server."""
+        """Yield all slots, server by server."""
         yield from self.load.blocks(size)
         if self.warm_up:
             yield from map(self._before_the_epoch, self.warm_up.blocks(size))
 
     def sealed_blocks(self) -> Iterator[Events]:
-        """The same, and both tapes are sealed by it."""
+        """Yield all slots, and compute the digests of both tapes."""
         yield from self.load.sealed_blocks()
         if self.warm_up:
             yield from map(self._before_the_epoch, self.warm_up.sealed_blocks())
@@ -89,7 +92,10 @@ class Schedule:
         return np.concatenate((slots, early_slots)), np.concatenate((ids, early_ids))
 
     def by_server(self, ids: Ints) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        """The rows of the events for which each server has a slot, in their order, and no more at once than a block."""
+        """Yield for each server the rows of its events, in order, at most a block at a time.
+
+        Events without a slot are skipped.
+        """
         server = np.minimum((ids >> INDEX_BITS).astype(np.uint64), self.servers).astype(np.uint16)  # foreign ones last
         order = np.argsort(server, kind="stable")
         ends = np.cumsum(np.bincount(server, minlength=self.servers + 1))
@@ -99,7 +105,7 @@ class Schedule:
             yield from ((number, rows[lo : lo + BLOCK]) for lo in range(0, len(rows), BLOCK))
 
     def places(self, ids: Ints) -> Ints:
-        """Where events stand: those of the load first, then those of the warm-up."""
+        """Return the index of each event in the run's order: first those of the load, then those of the warm-up."""
         places = self.load.places(ids)
         if self.warm_up is None:
             return places
@@ -124,14 +130,14 @@ class Schedule:
         return tape.slice_due_us(j) - (0 if tape is self.load else self.warm_up_ms * 1000)
 
     def due_before(self, now_us: int) -> int:
-        """How many events of both are due by then, without the probes."""
+        """Return how many events of both tapes are due by then, without the probes."""
         due = int(self.load.profile.first_due_at(np.array([now_us]))[0])
         if self.warm_up:
             due += int(self.warm_up.profile.first_due_at(np.array([now_us + self.warm_up_ms * 1000]))[0])
         return due
 
     def _tape(self, server: int) -> tuple[Tape, int]:
-        """Which one the server sends, and its number there."""
+        """Return the tape that the server sends, and its number there."""
         if self.warm_up is None or server < self.spec.senders:
             return self.load, server
         return self.warm_up, server - self.spec.senders

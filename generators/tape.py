@@ -1,9 +1,9 @@
-"""The sealed plan of all events: a pure function of (spec, server, slot). Never stored: any part is made when needed.
+"""The sealed plan of all events: a pure function of (spec, server, slot), computed on demand and never stored.
 
-Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot; one further server
-sends the probes (generators/probes.py), where there are any. Slots are sent in slices: all slots of a server whose
-intended time lies in one stretch of `slice_ms`, into one partition, when the stretch is over, so that no event is ever
-sent before its intended time.
+Server s sends the events s, s + servers, s + 2 * servers, ... of the profile, each in its own slot. If there are probes
+(generators/probes.py), one further server sends them. Slots are sent in slices: a slice holds all slots of a server
+that are due within one interval of `slice_ms`. It goes to one partition at the end of the interval, so that no event is
+sent before its due time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.util.seeded_draws import Ints, Lane
 from workloads.base import Columns
 from workloads.registry import codec_of
 
-# Small enough for a block's columns to stay in the cache, large enough for numpy's overhead to vanish.
+# Small enough for a block's columns to stay in the cache, large enough to make numpy's overhead negligible.
 BLOCK = 1 << 15
 _SLICES_AT_ONCE = 1024
-IDLE_PARTITION = 0  # the one that falls idle where a spell says so
+IDLE_PARTITION = 0  # the partition that a spell makes idle
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Events:
     """Events as columns, one row per slot."""
 
     server: int
-    id: NDArray[np.uint64]  # of the event, so a copy has the id of its original
+    id: NDArray[np.uint64]  # of the event: a copy has the id of its original
     slot: Ints
     intended_us: Ints
     event_time_rel_ms: Ints
     partition: NDArray[np.int16]
-    content: Columns  # what the workload's codec drew
-    poison: NDArray[np.int8]  # 0: an event; else which of the codec's poisons
+    content: Columns  # the draws of the workload's codec
+    poison: NDArray[np.int8]  # 0: an event; else the kind of the codec's poison
     duplicate: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Tape:
                 content.at(origin),
                 probes=self.probes.campaign(slots) if probing else None,
                 hot=disorder.spells.skewed(origin, origin_due_us),
-                sure=np.asarray(ahead_ms > 0) | probing,  # of another kind no job would look at its time
+                sure=np.asarray(ahead_ms > 0) | probing,  # a job ignores the time of an event of another kind
             ),
             poison=disorder.spells.poisoned(origin, origin_due_us, disorder.poison(origin)),
             duplicate=copy,
@@ -111,16 +111,16 @@ class Tape:
 
     @cached_property
     def duration_ms(self) -> int:
-        """Until the end of the profile, or until the last slice is due if a silent server comes back after that."""
+        """The time until the end of the profile, or until the last slice is due if a silent server ends later."""
         return max(self.profile.duration_ms, self.slice_count * self.spec.slice_ms)
 
     def slice_range(self, server: int, j: int) -> tuple[int, int]:
-        """The slots [lo, hi) of one slice. Together the slices hold every slot once."""
+        """Return the slots [lo, hi) of one slice. Each slot is in exactly one slice."""
         lo, hi = self._first_slots(server, np.array([j, j + 1], dtype=np.int64))
         return int(lo), int(hi)
 
     def slices(self, server: int, first: int = 0, until: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """The slices (j, lo, hi) of a server that hold something, in order: all, or those of first <= j < until."""
+        """Yield the slices (j, lo, hi) of a server that have events, in order: all, or only first <= j < until."""
         end = self.slice_count if until is None else until
         for begin in range(first, end, _SLICES_AT_ONCE):
             numbers = np.arange(begin, min(begin + _SLICES_AT_ONCE, end) + 1, dtype=np.int64)
@@ -130,18 +130,18 @@ class Tape:
 
     @property
     def slices_settled(self) -> int:
-        """What comes after the end of the profile changes no slice before this one."""
+        """The number of slices that an extension of the profile can't change."""
         return self.profile.duration_ms // self.spec.slice_ms
 
     def slice_due_us(self, j: int) -> int:
-        """When a slice may be sent: at its end."""
+        """Return when a slice may be sent: at its end."""
         return (j + 1) * self._slice_us
 
     def slice_partition(self, server: int, j: int) -> int:
         return int(self._partitions(server, np.array([j], dtype=np.int64))[0])
 
     def _partitions(self, server: int, slices: Ints) -> Ints:
-        """In turn; what would go into a partition that is idle goes into the next one."""
+        """Use partitions in turn, and the next one instead of an idle one."""
         partition = (slices + server) % self.spec.partitions
         for spell in self.spec.spells:
             if spell.kind == "idle-partition":
@@ -151,15 +151,14 @@ class Tape:
         return partition
 
     def blocks(self, size: int = BLOCK) -> Iterator[Events]:
-        """All slots, server by server. Memory stays that of one block."""
+        """Yield all slots, server by server, in the memory of one block."""
         for server in range(self.spec.senders):
             total = self.server_total(server)
             for lo in range(0, total, size):
                 yield self.events(server, np.arange(lo, min(lo + size, total), dtype=np.int64))
 
     def copies(self) -> tuple[Ints, Ints]:
-        """All slots that send an earlier event once more, under the ids that their own events would have, and the ids
-        of what they send."""
+        """Return all slots that send a copy, as the ids of their own events, and the ids that they send."""
         found = [np.zeros((2, 0), dtype=np.int64)]
         for server in range(self.spec.senders):
             disorder, _ = self._server(server)
@@ -172,19 +171,19 @@ class Tape:
         return slots, ids
 
     def places(self, ids: Ints) -> Ints:
-        """Where events stand in the whole tape: those of the profile in its order, then the probes."""
+        """Return the index of each event in the tape: first those of the profile in its order, then the probes."""
         server, index = ids >> INDEX_BITS, ids & INDEX_MASK
         probing = server == self.spec.servers
         return np.where(probing, self.profile.total + index, index * self.spec.servers + server)
 
     def id_at(self, place: int) -> int:
-        """The id of the event at one place."""
+        """Return the id of the event at an index."""
         if place >= self.profile.total:
             return self.spec.servers << INDEX_BITS | place - self.profile.total
         return place % self.spec.servers << INDEX_BITS | place // self.spec.servers
 
     def event_time_bounds_rel_ms(self) -> tuple[int, int]:
-        """No event's time lies outside [first, last]."""
+        """Return bounds [first, last] of all event times."""
         dials = self.spec.disorder
         behind = (dials.delay_max_ms if dials.delay_scale_ms else 0) + (dials.late_max_ms if dials.late_share else 0)
         ahead = dials.future_ms if dials.future_share else 0
@@ -193,13 +192,13 @@ class Tape:
         return first, self.profile.duration_ms + dials.skew_max_ms + dials.clock_offset_ms + ahead
 
     def digest(self) -> str:
-        """Names the tape: equal digests, equal tapes, whatever made them."""
+        """Return the digest of the tape. Equal digests mean equal tapes, whatever produced them."""
         if self.spec not in _digests:
             deque(self.sealed_blocks(), maxlen=0)
         return _digests[self.spec]
 
     def sealed_blocks(self) -> Iterator[Events]:
-        """All slots. When the last one is taken, the digest is known: to draw all events takes its time."""
+        """Yield all slots and compute the digest on the way, because drawing all events takes time."""
         seal = hashlib.blake2b(json.dumps(self._sealed_spec(), sort_keys=True).encode(), digest_size=16)
         for block in self.blocks():
             for column in block.columns():
@@ -208,8 +207,10 @@ class Tape:
         _digests[self.spec] = seal.hexdigest()
 
     def _sealed_spec(self) -> dict[str, object]:
-        """A tape without probes, spells or checksums has the digest that it had before there were any, and so has one
-        of the only workload that there was. A warm-up is another tape, and where its events lie is no part of it."""
+        """Leave out unused newer settings (probes, spells, checksum, workload), so that older tapes keep their digests.
+
+        A warm-up is another tape, and the place of its events (Kafka or files) is no part of the digest.
+        """
         spec = self.spec
         used = {"probe": spec.probes, "spells": spec.spells, "checksum": spec.checksum}
         used |= {"workload": spec.workload != AD_IMPRESSIONS, "declaration": spec.declaration}
@@ -223,7 +224,7 @@ class Tape:
         if server not in self._servers:
             spec = self.spec
             dials = spec.disorder
-            if self._probing(server):  # one event a cell and the same load throughout: that is what makes a probe
+            if self._probing(server):  # a probe needs a cell to itself, and a constant load
                 dials = replace(dials, duplicate_share=0.0, poison_share=0.0, silent_servers=0)
             spells = () if self._probing(server) else spec.spells
             disorder = ServerDisorder(dials, spec.seed, server, spec.servers, spells, poisons=self.codec.poisons)
@@ -240,7 +241,7 @@ class Tape:
         return int(_after_silence(last, self._server(server)[0].silence_us)[0])
 
     def _first_slots(self, server: int, slices: Ints) -> Ints:
-        """The first slot of a server that is intended at or after the beginning of each slice."""
+        """Return the first slot of a server that is intended at or after the start of each slice."""
         begin_us = _before_silence(slices * self._slice_us, self._server(server)[0].silence_us)
         if self._probing(server):
             return self.probes.first_due_at(begin_us)
@@ -248,11 +249,11 @@ class Tape:
         return np.clip(slots, 0, self.server_total(server))
 
 
-_digests: dict[TapeSpec, str] = {}  # of the tapes that were sealed: who judges a run soon asks for its seal again
+_digests: dict[TapeSpec, str] = {}  # of sealed tapes: judging a run soon needs the digest again
 
 
 def offered_by(spec: TapeSpec) -> tuple[Segment, ...]:
-    """How the rate goes over the load, with the bursts of faults."""
+    """Return the rate over the load, including the bursts of faults."""
     segments = spec.profile
     for spell in spec.spells:
         if spell.kind == "burst":
@@ -261,7 +262,7 @@ def offered_by(spec: TapeSpec) -> tuple[Segment, ...]:
 
 
 def _after_silence(due_us: Ints, silence_us: tuple[int, int] | None) -> Ints:
-    """A silent server sends at the end of its silence what was due within it."""
+    """Move times within a silence to its end: a silent server sends them then."""
     if silence_us is None:
         return due_us
     start, end = silence_us
@@ -269,7 +270,7 @@ def _after_silence(due_us: Ints, silence_us: tuple[int, int] | None) -> Ints:
 
 
 def _before_silence(intended_us: Ints, silence_us: tuple[int, int] | None) -> Ints:
-    """The other way round: the earliest due time of what is intended at or after a moment."""
+    """Invert `_after_silence`: return the earliest due time that is intended at or after each time."""
     if silence_us is None:
         return intended_us
     start, end = silence_us

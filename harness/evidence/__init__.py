@@ -1,1 +1,1 @@
-"""Tables of a run as values: what was sent, observed, counted and expected. Pure."""
+"""Hold the tables of a run as values: what was sent, observed, counted and expected. Pure."""

@@ -1,4 +1,4 @@
-"""Which other question a job is to answer from some moment of a run on, and what that is declared to mean."""
+"""A planned change of the question during a run, and its declared meaning."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ WORDS = ("counts", "by", "window")  # options of a fault that changes the questi
 
 
 class CutoverRule(StrEnum):
-    """What is right after a change, declared before the run. The seam is the first offset of each partition that is not
-    in the state with which the new job began."""
+    """The rule, declared before the run, for correct results after a change.
+
+    The seam is the first offset of each partition that is not in the state with which the new job began.
+    """
 
     SAME = SAME  # the question stays the same
-    CARRY = "carry"  # the old question of what lies before the seam, the new one of the rest
-    FRESH = "fresh"  # the new question of everything
-    ANEW = "anew"  # the new question of what lies behind the seam, and nothing else in any cell that it touches
+    CARRY = "carry"  # the old question before the seam, the new one after it
+    FRESH = "fresh"  # the new question for everything
+    ANEW = "anew"  # the new question after the seam, and nothing else in any cell that it touches
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class QueryChange:
 
 
 def asked_of(fault: FaultSpec) -> QueryChange | None:
-    """None: the question stays the same throughout."""
+    """Return the change that a fault makes to the question. None: the question stays the same."""
     changes = [leaf for leaf in fault.leaves if leaf.options.get("means", SAME) != SAME]
     if not changes:
         return None

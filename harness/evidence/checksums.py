@@ -1,8 +1,8 @@
-"""Two sums over the ids of a cell's events. A loss and a duplicate of another event leave the count right, not these.
+"""Two sums over the ids of a cell's events, to detect a loss and a duplicate that leave the count right.
 
-S1 is the sum of the ids modulo 2^48, the range of an id: small enough that two of them add up exactly in any language,
-Lua's doubles included. S2 is the sum of (id mod p)^2 modulo p, with p = 2^31 - 1. If one event is missing and one is
-too many, S1 is off by the difference of their ids, which names the pairs that it could be, and S2 says which it was.
+S1 is the sum of the ids modulo 2^48, the range of an id: two of them add up exactly in any language, even in Lua, whose
+numbers are doubles. S2 is the sum of (id mod p)^2 modulo p, with p = 2^31 - 1. If one event is missing and one is
+extra, S1 is off by the difference of their ids, which names the possible pairs, and S2 selects the pair.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Checksum(NamedTuple):
 
     @classmethod
     def of(cls, ids: Collection[int]) -> Checksum:
-        """The plain words of it, event by event."""
+        """Compute the sums event by event: the definition in plain Python."""
         return cls(sum(ids) % ID_RANGE, sum((each % PRIME) ** 2 for each in ids) % PRIME)
 
     @classmethod
     def read(cls, text: str) -> Checksum | None:
-        """None for what is no pair of sums."""
+        """Parse a pair of sums. Return None for other text."""
         s1, s2 = map(whole, parts) if len(parts := text.split(",")) == 2 else (None, None)
         if s1 is None or s2 is None:
             return None
@@ -49,19 +49,19 @@ class Checksum(NamedTuple):
 
 
 def by_cell(cells: NDArray[np.int64], ids: Ids) -> dict[int, Checksum]:
-    """The sums of many cells at once, by the cell's code."""
+    """Compute the sums of many cells at once, by cell code."""
     order = np.argsort(cells, kind="stable")
     codes, begins = np.unique(cells[order], return_index=True)
     if not len(codes):
         return {}
-    # 2^48 divides 2^64, so that what overflows here does no harm; fewer than 2^32 events lie in a cell.
+    # 2^48 divides 2^64, so an overflow does no harm here; a cell has fewer than 2^32 events.
     s1 = np.add.reduceat(ids[order].astype(np.uint64), begins) % np.uint64(ID_RANGE)
     s2 = np.add.reduceat(squares(ids[order]), begins) % PRIME
     return {code: Checksum(*sums) for code, *sums in zip(codes.tolist(), s1.tolist(), s2.tolist(), strict=True)}
 
 
 def signed(difference: int) -> int:
-    """The one of the numbers that are the same modulo the range of an id that lies closest to 0."""
+    """Return the number closest to 0 that is equal to this one modulo the range of an id."""
     half = ID_RANGE // 2
     return (difference + half) % ID_RANGE - half
 
@@ -72,16 +72,16 @@ def squares(ids: Ids) -> Ids:
 
 
 class Swap(NamedTuple):
-    """One event that is missing, and one that was counted in its place."""
+    """One missing event, and one that was counted instead of it."""
 
     lost: int
     extra: int
 
 
 def swaps(expected: Checksum, seen: Checksum, members: Ids, others: Ids) -> tuple[list[Swap], int]:
-    """The pairs that explain both sums, and how many explain the first one alone.
+    """Find the pairs that explain both sums, and count those that explain the first one alone.
 
-    The missing one is a member of the cell; the one too many is one of the others.
+    The missing event is a member of the cell; the extra one is one of the others.
     """
     by = (seen.s1 - expected.s1) % ID_RANGE
     lost = np.unique(members)

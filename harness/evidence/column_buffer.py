@@ -1,4 +1,4 @@
-"""A long column that is put together of parts, without a second one beside it."""
+"""Build a long column from parts, without a second copy of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-STEP = 1 << 20  # rows; the system makes a long array longer without a copy of it
+STEP = 1 << 20  # rows; the system extends a long array without copying it
 
 
 class Growing:
-    """Parts that are kept until all are there, and then joined, take twice the room: where they lay stay holes."""
+    """A column that grows in place.
+
+    Keeping all parts and joining them at the end takes twice the memory and leaves holes where the parts were.
+    """
 
     def __init__(self) -> None:
         self._rows: NDArray[Any] | None = None
@@ -24,12 +27,12 @@ class Growing:
             self._rows = self._rows.astype(np.result_type(self._rows, part))
         end = self._end + len(part)
         if end > len(self._rows):
-            self._rows.resize(max(end, min(2 * end, end + STEP)), refcheck=False)  # nobody else has seen it
+            self._rows.resize(max(end, min(2 * end, end + STEP)), refcheck=False)  # no other reference exists
         self._rows[self._end : end] = part
         self._end = end
 
     def whole(self) -> NDArray[Any]:
-        """All of it, to be asked for once."""
+        """Return the whole column. Call it once."""
         assert self._rows is not None, "at least one part gives it its type"
         self._rows.resize(self._end, refcheck=False)
         return self._rows

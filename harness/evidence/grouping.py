@@ -1,4 +1,4 @@
-"""Rows of many events by the few groups in which they lie, such as their cells. Pure."""
+"""Group the rows of many events, for example by cell. Pure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ SHARES = 8
 
 
 def narrow(column: Ints) -> NDArray[np.integer[Any]]:
-    """With half of its room, where that holds all of it."""
+    """Convert to 32-bit integers if all values fit."""
     return column if int(column.max(initial=0)) > np.iinfo(np.int32).max else column.astype(np.int32)
 
 
 def spans(rows: int) -> Iterator[slice]:
-    """All rows, some at once: what is made on the way from many takes many times their room."""
+    """Split rows into slices, because intermediate arrays of many rows take many times their memory."""
     return (slice(begin, min(begin + ROWS_AT_ONCE, rows)) for begin in range(0, rows, ROWS_AT_ONCE))
 
 
 def sizes(group: NDArray[np.integer[Any]], groups: int) -> Ints:
-    """How many rows each of them has."""
+    """Count the rows of each group."""
     counts = (np.bincount(group[some], minlength=groups) for some in spans(len(group)))
     return sum(counts, np.zeros(groups, dtype=np.int64))
 
 
 def some_groups(bounds: Ints) -> Iterator[range]:
-    """All groups, some at once. `bounds`: where each begins if they lie side by side, and where the last one ends."""
+    """Split groups into ranges of limited total size.
+
+    `bounds` holds the begin of each group if they are stored side by side, and the end of the last one.
+    """
     begin, groups = 0, len(bounds) - 1
     while begin < groups:
         end = max(begin + 1, int(np.searchsorted(bounds, bounds[begin] + ROWS_AT_ONCE, side="right")) - 1)
@@ -41,14 +44,17 @@ def some_groups(bounds: Ints) -> Iterator[range]:
 
 
 def rows_of_groups(group: NDArray[np.integer[Any]], groups: int) -> Iterator[tuple[range, NDArray[np.intp]]]:
-    """The same of rows in any order, with the rows of these groups."""
+    """Split groups into such ranges for rows in any order; yield each range with its rows."""
     bounds = np.append(0, np.cumsum(sizes(group, groups)))
     for some in some_groups(bounds):
         yield some, np.flatnonzero((group >= some.start) & (group < some.stop))
 
 
 def repeated(ids: Ints) -> Ints:
-    """Those that are there more than once, in order. They are looked for in shares, each a copy of its own."""
+    """Return the ids that occur more than once, sorted.
+
+    It searches in shares, so that only a copy of one share is needed.
+    """
     share = ids.astype(np.uint8) % SHARES
     found = []
     for number in range(SHARES):
@@ -58,7 +64,10 @@ def repeated(ids: Ints) -> Ints:
 
 
 def numbered(codes: Ints) -> tuple[Ints, NDArray[np.int32]]:
-    """The codes in their order, and which of them each is: as numpy's `unique` has it, in a twentieth of its time."""
+    """Return the distinct codes, sorted, and the index of each row's code in them.
+
+    It equals numpy's `unique` with the inverse, in a twentieth of the time.
+    """
     found = pa.array(codes).dictionary_encode()
     known = np.asarray(found.dictionary.to_numpy())
     order = np.argsort(known)
@@ -68,11 +77,13 @@ def numbered(codes: Ints) -> tuple[Ints, NDArray[np.int32]]:
 
 
 def by_groups(group: NDArray[np.integer[Any]], order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows that are in some order, now by their group first."""
+    """Reorder sorted rows by group first; within a group the order stays."""
     return np.asarray(order[grouped(group[order])])
 
 
 def grouped(group: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
-    """Rows by their group, those of one in their order. Groups are numbers from 0 on: small ones are sorted in one go,
-    whatever their number."""
+    """Sort rows by group; within a group the order stays.
+
+    Groups are numbers from 0 on: a small number type is sorted in one pass, however many rows there are.
+    """
     return np.argsort(group.astype(np.min_scalar_type(int(group.max(initial=0)))), kind="stable")

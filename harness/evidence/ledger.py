@@ -1,7 +1,7 @@
-"""Numbers per cell, and what may be said of two sets of them. Pure; knows no engine and no store.
+"""Numbers per cell, and the comparison of two sets of them. Pure, and independent of engines and stores.
 
-A cell is a code (workloads/cells.py). A `Ledger` holds one number per cell and forgets zeros, so that equal ledgers
-compare equal whatever way they were put together. An `Expectation` holds [must, may] per cell.
+A cell is a code (workloads/cells.py). A `Ledger` holds one number per cell and omits zeros, so that equal ledgers
+compare equal however they were built. An `Expectation` holds [must, may] per cell.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workloads.base import Columns, Ints, Totals
 
 
 def seal_of(planned: Columns) -> str:
-    """The digest of what is expected by the plan: of its cells and their values, in order."""
+    """Return the digest of the planned expectation: its cells and their values, in order."""
     rows = sorted(zip(*(column.tolist() for column in planned.values()), strict=True))
     return hashlib.sha256("".join(",".join(map(str, row)) + "\n" for row in rows).encode()).hexdigest()
 
@@ -43,11 +43,11 @@ class Ledger(Mapping[int, int]):
 
     @property
     def cells(self) -> Ints:
-        """Their codes, in no order."""
+        """The codes of the cells, in no order."""
         return np.fromiter(self._counts, dtype=np.int64, count=len(self._counts))
 
     def equals(self, other: Ledger) -> bool:
-        """What == says of any two mappings, which takes seconds for millions of cells."""
+        """Compare the dicts directly: == of two mappings takes seconds for millions of cells."""
         return self._counts == other._counts
 
     def count(self, cell: int) -> int:
@@ -89,18 +89,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What each cell has to hold: at least `must`, at most `may`."""
+    """The interval that each cell must be in: at least `must`, at most `may`."""
 
     must: Ledger
     may: Ledger
 
     @property
     def slack(self) -> int:
-        """How many events could be missing unnoticed. Zero: the verdict is to the single event."""
+        """How many events could be missing without detection. Zero: the verdict is exact to the single event."""
         return self.may.total - self.must.total
 
     def differences(self, seen: Ledger) -> list[Difference]:
-        """Every cell outside its interval, also those that nobody expects, in order of their codes."""
+        """Return every cell outside its interval, unexpected cells included, in order of their codes."""
         must, may = self.must, self.may
         if seen.equals(must) and seen.equals(may):  # as nearly always
             return []
@@ -108,6 +108,6 @@ class Expectation:
         return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in sorted(unlike)]
 
     def _holds(self, cell: int, seen: int) -> bool:
-        """A sum that need not be there may be negative."""
+        """Sort the bounds first: a sum that is not required may be negative."""
         low, high = sorted((self.must.count(cell), self.may.count(cell)))
         return low <= seen <= high

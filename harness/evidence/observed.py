@@ -1,5 +1,6 @@
-"""What was read of a run, as values: of its log, its results, and the looks at them. Whoever reads makes them, and the
-checks get to see them.
+"""Evidence that was read of a run, as values: its log, its results, and the polls of them.
+
+The readers create these values, and the checks use them.
 """
 
 from __future__ import annotations
@@ -17,31 +18,31 @@ from harness.evidence.ledger import Expectation, Ledger
 from harness.model import KeptState
 from workloads.base import Columns, Ints, Mask, Oracle
 
-# A column that the log of a run has only if a planned fault took records out of it: what had become of each by then.
+# A log has this column only if a planned fault removed records from it: the state of each record by then.
 FATE = "fate"
-KEPT, DONE, UNREAD = 0, 1, 2  # it is still there; it was removed when the engine had done it; it was removed before
-# A column that it has only if events are to count by another time than their own: that which a record has in Kafka.
+KEPT, DONE, UNREAD = 0, 1, 2  # still there; removed after the engine had processed it; removed before
+# A log has this column only if events count by another time than their own: the record's timestamp in Kafka.
 STAMPED = "stamped_ms"
 
 ROWS_AT_ONCE = 1 << 18  # of a log, which may be larger than memory
 NO_BATCH = -1
-OFFSET_BITS = 47  # of a record's number, below its partition
+OFFSET_BITS = 47  # of a record's number; the partition is above them
 
 
 class LogTable(Protocol):
-    """A log, in the order of partitions and offsets: what a table of Arrow has of it, so that a table is one."""
+    """A log, ordered by partition and offset. The protocol is the part of an Arrow table that its readers use."""
 
     @property
     def schema(self) -> Any: ...
     def column(self, name: str) -> Any:
-        """As one of Arrow."""
+        """Return a column as an Arrow table does."""
 
     def select(self, names: Sequence[str]) -> LogTable: ...
     def to_batches(self, *, max_chunksize: int) -> Iterable[Any]: ...
 
 
 def parts_of(log: LogTable) -> Iterator[Columns]:
-    """At least one, so that an empty log has its columns."""
+    """Yield the log in parts: at least one, so that even an empty log has its columns."""
     names = log.schema.names
     yield {name: log.schema.empty_table().column(name).to_numpy() for name in names}
     for batch in log.to_batches(max_chunksize=ROWS_AT_ONCE):
@@ -49,25 +50,28 @@ def parts_of(log: LogTable) -> Iterator[Columns]:
 
 
 def picked(column: NDArray[Any], rows: Mask) -> NDArray[Any]:
-    """Mostly all of it, and a copy of a long column takes its time and its room."""
+    """Select rows. If all are selected, return the column itself: a copy of a long column takes time and memory."""
     return column if rows.all() else column[rows]
 
 
 @dataclass(frozen=True)
 class LogEvents:
-    """The countable events of the Kafka log, a row for each cell in which one lies, ordered by partition and offset."""
+    """The countable events of the Kafka log, ordered by partition and offset.
+
+    An event has a row for each of its cells.
+    """
 
     partition: NDArray[np.int16]
     offset: NDArray[np.integer[Any]]
     id: NDArray[np.int64]
     time_ms: NDArray[np.int64]
     cell: NDArray[np.int64]
-    closes_ms: NDArray[np.int64]  # a watermark from here on makes it late for its cell
-    columns: Columns = field(default_factory=dict)  # what the oracle needs to fold them
+    closes_ms: NDArray[np.int64]  # a watermark from here on makes the event late for its cell
+    columns: Columns = field(default_factory=dict)  # the columns that the oracle needs to fold the events
 
     @classmethod
     def joined(cls, parts: Iterable[LogEvents]) -> LogEvents:
-        """One after the other, of one part at least. None of them is kept."""
+        """Join at least one part, without keeping the parts in memory."""
         named = {each.name: Growing() for each in fields(cls) if each.name != "columns"}
         columns: dict[str, Growing] = {}
         for part in parts:
@@ -82,23 +86,23 @@ class LogEvents:
         return len(self.id)
 
     def only(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> LogEvents:
-        if mask.dtype == np.bool_ and mask.all():  # mostly so, and a copy of a long log takes its time and its room
+        if mask.dtype == np.bool_ and mask.all():  # usual, and a copy of a long log takes time and memory
             return self
         named = {each.name: getattr(self, each.name)[mask] for each in fields(self) if each.name != "columns"}
         return LogEvents(**named, columns={name: column[mask] for name, column in self.columns.items()})
 
     @property
     def record(self) -> NDArray[np.int64]:
-        """A number for each record of the log: an event that lies in several cells has several rows."""
+        """The number of each row's record. An event in several cells has several rows."""
         return (self.partition.astype(np.int64) << OFFSET_BITS) | self.offset
 
     @property
     def begins_record(self) -> NDArray[np.bool_]:
-        """Whether a row is the first one of its record: rows of one lie side by side."""
+        """True for the first row of each record; rows of one record are adjacent."""
         return _begins(self.partition, self.offset)
 
     def records(self, rows: NDArray[np.bool_] | None = None) -> int:
-        """How many records these rows are of, or all."""
+        """Count the records of these rows, or of all."""
         places = self.partition, self.offset
         return int(np.count_nonzero(_begins(*(places if rows is None else (column[rows] for column in places)))))
 
@@ -110,16 +114,16 @@ def _begins(partition: NDArray[np.int16], offset: NDArray[np.integer[Any]]) -> M
 
 @dataclass(frozen=True)
 class NamedLate:
-    """What an engine itself says to have dropped as late."""
+    """The events that an engine itself reports as dropped because they were late."""
 
-    record: NDArray[np.int64]  # numbers as those of LogEvents: late for all cells in which they lie
-    lacks: str = ""  # why that may not be all of it, or too much
-    # Rows of a record and the field of a cell: late for its cells with this field alone.
+    record: NDArray[np.int64]  # numbers as in LogEvents: late for all their cells
+    lacks: str = ""  # why the report may be incomplete, or name too many
+    # Pairs of a record and the field of a cell: late only for its cells with this field.
     windows: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
 
 def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledger:
-    """What cells hold of all these events, or of some."""
+    """Compute the cells' values from all of these events, or from some."""
     if rows is None or rows.all():
         return Ledger.of(oracle.fold(events.cell, events.columns))
     return Ledger.of(oracle.fold(events.cell[rows], {name: column[rows] for name, column in events.columns.items()}))
@@ -127,7 +131,7 @@ def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledge
 
 @dataclass(frozen=True)
 class Named:
-    """How many records are wrong in one way, and the names of the first ones."""
+    """The number of records with one kind of error, and the names of the first ones."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -135,7 +139,7 @@ class Named:
 
 @dataclass(frozen=True)
 class LogAudit:
-    """The tape against the Kafka log, record by record."""
+    """The result of comparing the tape with the Kafka log, record by record."""
 
     planned: int
     found: int
@@ -143,7 +147,7 @@ class LogAudit:
     doubled: Named
     foreign: Named
     altered: Named
-    removed: int = 0  # so many of them a planned fault has taken out of the log again
+    removed: int = 0  # how many of them a planned fault removed from the log again
 
     @property
     def wrong(self) -> bool:
@@ -152,14 +156,14 @@ class LogAudit:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What tape and log disagree in, cell by cell: an engine may have read the one or the other."""
+    """The difference between tape and log, cell by cell: an engine may have read either of them."""
 
-    missing: Ledger = field(default_factory=Ledger)  # sent, and not in the log when it was read
-    extra: Ledger = field(default_factory=Ledger)  # in the log, and not as it was planned
-    newest_ms: int | None = None  # the newest event time of what is missing: it may have made others late
+    missing: Ledger = field(default_factory=Ledger)  # sent, but not in the log when it was read
+    extra: Ledger = field(default_factory=Ledger)  # in the log, but not as planned
+    newest_ms: int | None = None  # the newest event time of the missing events, which may have made others late
 
     def widened(self, expectation: Expectation) -> Expectation:
-        """What is missing may have been counted, and what is too much need not be."""
+        """Widen the expectation: missing events may have been counted, and extra ones need not be."""
         if not self.missing and not self.extra:
             return expectation
         must = Ledger((cell, max(0, count - self.extra.count(cell))) for cell, count in expectation.must.items())
@@ -168,18 +172,18 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Stray:
-    """Something in the results that is no count of a known campaign."""
+    """An entry of the results that is no count of a known campaign."""
 
     where: str
     value: str
-    # "campaign": of none that exists; "orphan": a window of Yahoo's schema to which no campaign refers; "number": it
-    # stands where a count belongs and can't be read as one; "key": it is nothing that anybody takes for a result
+    # "campaign": an unknown campaign; "orphan": a window of Yahoo's schema to which no campaign refers; "number": in
+    # the place of a count, but no number; "key": a key that is no result in any form
     kind: Literal["campaign", "orphan", "number", "key"]
 
 
 @dataclass(frozen=True)
 class Ambiguity:
-    """One cell with two values or more: which of them is read is chance."""
+    """One cell with two or more values: a reader gets one of them by chance."""
 
     cell: int
     what: Literal["count", "sums"]
@@ -188,19 +192,19 @@ class Ambiguity:
 
 @dataclass(frozen=True)
 class Observed:
-    """All that the results held."""
+    """The whole content of the results."""
 
     counts: Ledger
     strays: tuple[Stray, ...]
     sums: Mapping[int, Checksum] = field(default_factory=dict)
-    zeros: tuple[int, ...] = ()  # cells that hold a count of 0, which a ledger forgets
+    zeros: tuple[int, ...] = ()  # cells that hold a count of 0, which a ledger omits
     ambiguities: tuple[Ambiguity, ...] = ()
-    left: Mapping[int, int] = field(default_factory=dict)  # cells of outputs, each with its place among all that left
+    left: Mapping[int, int] = field(default_factory=dict)  # cells of outputs -> place in the order of all outputs
 
 
 @dataclass(frozen=True)
 class State:
-    """A copy of an engine's state, and what lay in it."""
+    """A copy of an engine's state, and its content."""
 
     kept: KeptState
     held: Observed
@@ -208,16 +212,19 @@ class State:
 
 @dataclass(frozen=True)
 class Edits:
-    """What became of the run's files since its first verdict."""
+    """The changes to the run's files since its first verdict."""
 
-    files: int = 0  # so many were compared
+    files: int = 0  # the number of files that were compared
     changed: tuple[str, ...] = ()  # in words: "log.parquet was edited"
     lack: str = ""  # why nothing could be compared
 
 
 @dataclass(frozen=True)
 class Glitch:
-    """What was seen for a while and is no count of anything that exists. None: it was there at the last look."""
+    """A value that was seen for a while and is no count of an existing cell.
+
+    `until_us` None: it was there at the last poll.
+    """
 
     where: str
     text: str
@@ -227,21 +234,21 @@ class Glitch:
 
 @dataclass(frozen=True)
 class AfterStop:
-    """The results as they were read again when the engine had been told to stop and had ended."""
+    """The results, read again after the engine was stopped and had ended."""
 
-    observed: Observed | None = None  # None: it had ended before, or they could not be read
-    error: str = ""  # why not
+    observed: Observed | None = None  # None: it had ended before, or the results could not be read
+    error: str = ""  # why they could not be read
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen of the results while the run went on: a row for each change of a count, in order of the looks."""
+    """The results as they were seen during the run: a row for each change of a count, in order of the polls."""
 
     at_us: Ints
     cell: Ints
     count: Ints
-    longest_gap_ms: float  # between two looks: a change may have been there for so long
-    period_ms: float = 0.0  # of the looks: the median
-    closed_ms: float = 0.0  # from one look at the closed windows to the next: the median; 0: nobody knows
-    unreadable: tuple[Glitch, ...] = ()  # it stood in the place of a count
-    strangers: tuple[Glitch, ...] = ()  # it was that of a campaign that can't be
+    longest_gap_ms: float  # between two polls: a change may have existed that long before it was seen
+    period_ms: float = 0.0  # between polls: the median
+    closed_ms: float = 0.0  # between polls of the closed windows: the median; 0: unknown
+    unreadable: tuple[Glitch, ...] = ()  # text in the place of a count
+    strangers: tuple[Glitch, ...] = ()  # counts of a campaign that can't exist

@@ -1,4 +1,4 @@
-"""The books of the load: a row for each slice that the client got."""
+"""The send log: a row for each slice that the client got."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model import INDEX_BITS
 
 
 class Slices:
-    """The books in the order of ids, for whoever asks of some events at once."""
+    """The send log in the order of ids, to look up some events at a time."""
 
     def __init__(self, books: pa.Table) -> None:
         server, low, high = (
@@ -23,7 +23,7 @@ class Slices:
         self._row = np.append(order, -1).astype(np.int32)
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The row in which each event's own slot lies; -1 for what was never booked."""
+        """Return the row with each event's own slot; -1 if it was never recorded."""
         found = np.full(len(ids), -1, dtype=np.int32)
         for some in spans(len(ids)):
             place = np.searchsorted(self._begin, ids[some], side="right") - 1
@@ -33,11 +33,11 @@ class Slices:
 
 
 def send_rows(books: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The same of all events at once."""
+    """Look up all events at once."""
     return Slices(books).of(ids)
 
 
 def sent_us(books: pa.Table, ids: NDArray[np.int64], epoch_ms: int) -> NDArray[np.int64]:
-    """When each event was sent, at the earliest: a copy is held to be as old as its original. 0: nothing says so."""
+    """Return the earliest time at which each event was sent; 0: unknown. A copy counts as sent with its original."""
     of_row = np.append(books.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
     return np.asarray(of_row[send_rows(books, ids)])

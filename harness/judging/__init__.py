@@ -1,1 +1,1 @@
-"""What decides whether the counts are right, from files alone."""
+"""Judge from files alone whether a run's counts are right."""

@@ -1,4 +1,4 @@
-"""A job that came to answer another question in the middle of a run: what is right then, and what else may have come.
+"""The expectation for a job that starts to answer another question during a run, and likely wrong results.
 
 Pure: columns in, columns out.
 """
@@ -20,18 +20,18 @@ from workloads.base import Ints
 
 @dataclass(frozen=True)
 class Changed:
-    """What the cells would hold by other rules than the declared one, so that each wrong way has its name."""
+    """The values that cells would hold by rules other than the declared one, to name a wrong result."""
 
     means: CutoverRule
-    restored: Ends  # the seam; (): nobody knows it
-    both_sides: int  # so many cells of the old question have events on both sides of the seam
-    collisions: frozenset[int]  # cells of the store in which windows of two lengths lie
-    others: Mapping[str, Ledger]  # by the word for it
-    left: Mapping[int, Collection[int]]  # cells as the old job may have left them, by what they then held
+    restored: Ends  # the seam; (): unknown
+    both_sides: int  # how many cells of the old question have events on both sides of the seam
+    collisions: frozenset[int]  # cells of the store that windows of two lengths share
+    others: Mapping[str, Ledger]  # by the word for the wrong rule
+    left: Mapping[int, Collection[int]]  # cells as the old job may have left them -> their possible values
 
 
 def by_rule(means: CutoverRule, old: Countable, new: Countable, restored: Ends) -> Countable:
-    """The events that count, each in the cells of its question."""
+    """Return the events that count by a rule, each in the cells of its question."""
     if means is CutoverRule.FRESH:
         return new
     before, behind = old.only(below(old.events, restored)), new.only(~below(new.events, restored))
@@ -46,7 +46,7 @@ def on_both_sides(old: Countable, restored: Ends) -> int:
 
 
 def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]:
-    """Cells of both questions whose windows end at different times: the store has one place for them."""
+    """Return cells that both questions use for windows with different ends: the store has one value for them."""
     before, behind = old.events.only(below(old.events, restored)), new.events.only(~below(new.events, restored))
     ends = dict(zip(before.cell.tolist(), before.closes_ms.tolist(), strict=True))
     pairs = zip(behind.cell.tolist(), behind.closes_ms.tolist(), strict=True)
@@ -54,8 +54,10 @@ def collisions(old: Countable, new: Countable, restored: Ends) -> frozenset[int]
 
 
 def left_by(means: CutoverRule, old: Countable, restored: Ends, written: Ends) -> Mapping[int, Collection[int]]:
-    """What cells may hold of the old question that nobody has written since: after a new beginning all that it had
-    written; else what it wrote and did not commit. Where nobody knows how far it wrote, that may be any of its counts.
+    """Return the possible values of cells that the old job wrote and no later job has written since.
+
+    With FRESH these are all its values; otherwise only those that it wrote and did not commit. If it is unknown how far
+    it wrote, a cell may hold any of its counts.
     """
     events = old.events.only(~old.dropped)
     committed = _counts(events.cell[below(events, restored)])
@@ -74,7 +76,7 @@ def _counts(cells: Ints) -> dict[int, int]:
 
 
 def _together(one: Countable, other: Countable) -> Countable:
-    """In the order of partitions and offsets."""
+    """Merge events in order of partition and offset."""
     events = _joined(one.events, other.events)
     order = np.lexsort((events.offset, events.partition))
     masks = (

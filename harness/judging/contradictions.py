@@ -1,8 +1,7 @@
-"""Files of a run that contradict each other, whatever became of their digests: a run whose
-evidence is gone is never a PASS.
+"""Find files of a run that contradict each other, independently of their digests.
 
-`refuse_other_plan` is about files without which nothing can be judged. What `found` names costs a PASS and nothing
-else: a wrong count stays wrong when the looks at it are lost.
+A run with missing evidence is never a PASS. `refuse_other_plan` checks the files without which nothing can be judged. A
+contradiction that `found` returns only prevents a PASS: a wrong count stays wrong when the polls of it are lost.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from harness.results.sampler import sampled_keys
 from harness.rundir.store import MissingEvidence, Store, unless_missing
 from harness.util.texts import many
 
-# Looks go on all the time: those of real runs on a crowded machine covered 99 % of it.
+# Polls go on all the time: those of real runs on a crowded machine covered 99 % of it.
 LOOKED_SHARE = 0.8
-ENDS_OF_TRANSACTIONS = 2  # in each partition, by a planned fault
-REACHED = ("drained", "unsettled")  # how an engine reaches the end of the log
+ENDS_OF_TRANSACTIONS = 2  # at most, in each partition, if a fault writes transactions
+REACHED = ("drained", "unsettled")  # states of an engine that reached the end of the log
 SEALS_SPEC = 4  # from this schema on plan.json holds the spec
 
 
 def refuse_other_plan(run: StoredRun) -> None:
-    """Before anything is made from a spec that is not the run's."""
+    """Refuse a spec that is not the sealed one, before anything is derived from it."""
     for what in _other_plan(run):
         raise MissingEvidence(f"{run.store.path / 'spec.json'} and plan.json contradict each other: {what}")
 
@@ -47,13 +46,13 @@ def _other_plan(run: StoredRun) -> Iterator[str]:
         yield f"the spec names the engine {spec.engine!r}, the plan holds the manifest of {plan.manifest.id!r}"
     if spec.window_ms <= 0:
         yield f"a window of {spec.window_ms} ms holds nothing"
-    # Only a tape that can be one, and is as large as the sealed one, is worth to be drawn.
+    # Draw the tape only if it is valid and as large as the sealed one.
     if not 0 < spec.tape.servers <= MAX_SERVERS:
         yield f"{spec.tape.servers:,} servers are none that a tape can have"
         return
     try:
         schedule = Schedule(spec.tape)
-    except UsageError as error:  # of a workload that there is not
+    except UsageError as error:  # the workload does not exist
         yield f"the tape of the spec is none that was sealed: {error}"
         return
     if not _is_sealed(schedule.load, plan.tape):
@@ -63,7 +62,7 @@ def _other_plan(run: StoredRun) -> Iterator[str]:
 
 
 def _unlike(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """The keys with other values, those of tables within as `tape.seed`."""
+    """Yield the keys with different values; nested keys as `tape.seed`."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         if one != other or type(one) is not type(other):
             yield path
@@ -79,7 +78,7 @@ def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
 
 
 def found(run: StoredRun, expectation: Expectation) -> tuple[str, ...]:
-    """In words."""
+    """Return all contradictions, in words."""
     reasons = [
         *_of_sends(run),
         *_of_places(run),
@@ -110,8 +109,8 @@ def _of_sends(run: StoredRun) -> Iterator[str]:
 
 
 def _of_places(run: StoredRun) -> Iterator[str]:
-    """A log is read in the order of partitions and offsets, and no two records have one place."""
-    if LOG in run.unread or any(run.store.history("anew")):  # a topic made anew begins at offset 0 once more
+    """The log was read in order of partition and offset, and no two records share an offset."""
+    if LOG in run.unread or any(run.store.history("anew")):  # a topic made anew begins at offset 0 again
         return
     before = (-1, -1)
     for part in parts_of(run.log.select(["partition", "offset"])):
@@ -127,8 +126,10 @@ def _of_places(run: StoredRun) -> Iterator[str]:
 
 
 def _of_progress(run: StoredRun) -> Iterator[str]:
-    """A drained engine must have reported progress to the end of the log. A Spark checkpoint may prove it instead,
-    unless the job is one of ours: those write lines too."""
+    """A drained engine must have reported progress to the end of the log.
+
+    A Spark checkpoint may prove it instead, except for our own jobs, which also write progress lines.
+    """
     manifest, lines = run.manifest, progress_curve.read_progress(run.store)
     if not manifest.progress:
         if lines:
@@ -141,7 +142,7 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
         if manifest.shipped and not lines:
             yield "progress.jsonl holds no line, and the engine writes one for each batch"
         return
-    if any(run.store.history("anew")) or LOG in run.unread:  # offsets began from 0 again; nobody knows them
+    if any(run.store.history("anew")) or LOG in run.unread:  # offsets began from 0 again, or are unknown
         return
     if any(run.store.history("still")):  # it drained by its results, because its offsets stayed behind
         return
@@ -156,8 +157,8 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
 
 
 def _beyond_the_log(run: StoredRun) -> Iterator[str]:
-    """The end of a transaction takes an offset of its own, and is no record."""
-    if LOG in run.unread or any(run.store.history("anew")):  # offsets began from 0 again; nobody knows them
+    """The end of a transaction takes an offset, but is no record."""
+    if LOG in run.unread or any(run.store.history("anew")):  # offsets began from 0 again, or are unknown
         return
     ends = _ends(run.log)
     spare = ENDS_OF_TRANSACTIONS if any("transaction" in fault.spec.action for fault in run.faults) else 0
@@ -187,13 +188,15 @@ def _of_looks(run: StoredRun) -> Iterator[str]:
     if observed != run.store.has("samples.parquet"):
         there, gone = ("the history", "samples.parquet") if observed else ("samples.parquet", "the history")
         yield f"{there} says that somebody looked at the results, and {gone} does not"
-    if run.engine.state not in ("unserved", "no-memory", "no-room"):  # else nobody could look
+    if run.engine.state not in ("unserved", "no-memory", "no-room"):  # otherwise polling was impossible
         yield from _of_closed_eyes(run.store)
 
 
 def _of_closed_eyes(store: Store) -> Iterator[str]:
-    """Looks from the beginning of the load to its end: what nobody looked at can't have been seen to be right. A pause
-    between two looks is another thing: a fault may have kept the results from every reader."""
+    """Polls must cover the load from start to end: unseen results can't be called right.
+
+    A pause between two polls is no contradiction: a fault may have kept the results from every reader.
+    """
     looked_s = store.values("observer", "wall_s", float)
     begun_ms, ended_ms = (store.values(kind, "at_ms", int) for kind in ("epoch", "engine"))
     if not (looked_s and begun_ms and ended_ms):
@@ -207,7 +210,7 @@ def _of_closed_eyes(store: Store) -> Iterator[str]:
 
 
 def _of_samples(run: StoredRun) -> Iterator[str]:
-    """The load came out as counts, and the looks at them show none of it."""
+    """The results hold counts of the load, but the polls show none."""
     samples = unless_missing(lambda: run.samples)
     if samples is None or samples.num_rows or OBSERVED in run.unread:
         return
@@ -218,7 +221,7 @@ def _of_samples(run: StoredRun) -> Iterator[str]:
 
 
 def _of_rows(run: StoredRun) -> Iterator[str]:
-    """Older versions did not count them."""
+    """Older versions did not record the number of rows."""
     seen = _last_said(run.store, "observer", "rows")
     samples = unless_missing(lambda: run.samples)
     if seen is not None and samples is not None and samples.num_rows != seen:
@@ -226,7 +229,7 @@ def _of_rows(run: StoredRun) -> Iterator[str]:
 
 
 def _of_last_looks(run: StoredRun, expectation: Expectation) -> Iterator[str]:
-    """A count that is right in the results was there at the last look, which came after the last event was done."""
+    """A right final count must be in the last poll, which came after the last event was processed."""
     samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows or run.in_totals or OBSERVED in run.unread:
         return
@@ -246,7 +249,7 @@ def _of_last_looks(run: StoredRun, expectation: Expectation) -> Iterator[str]:
 
 
 def _of_stop(run: StoredRun) -> Iterator[str]:
-    """Older versions did not count what changed."""
+    """Older versions did not record how many rows changed."""
     counted = _last_said(run.store, "stopped", "changed")
     changed = unless_missing(lambda: run.changed_by_stop)
     if counted is not None and changed not in (None, counted):
@@ -261,7 +264,10 @@ def _last_said(store: Store, kind: str, key: str) -> Any:
 
 
 def _of_verdict(run: StoredRun) -> Iterator[str]:
-    """An earlier verdict had seen counts. Its exact number may be read otherwise by a newer version."""
+    """Results are missing that an earlier verdict had counted.
+
+    Only their absence matters: a newer version may count them differently.
+    """
     if not run.store.has(verdicts.FILE):
         return
     if unlike := verdicts.contradiction(run.store):

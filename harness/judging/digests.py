@@ -1,10 +1,10 @@
-"""Digests of a run's evidence. They are written before its first verdict, so that later changes are named.
+"""Digests of a run's evidence, written before its first verdict, so that later changes are found.
 
-Evidence is what the run wrote: its JSON files and tables, and all below `evidence/`. What is made from these files
-again and again (MADE) is none. The history may grow by the lines of LATER, and by no other ones.
+Evidence is what the run wrote: its JSON files and tables, and all files in `evidence/`. Files that are derived from
+these (MADE) are no evidence. The history may grow by lines of the kinds in LATER only.
 
-The digests of the files stand in digests.json and in the history, and that of the history stands in digests.json: no
-file can be edited alone. Digests do not find out somebody who recomputes all of them.
+The digests of the files are in digests.json and in the history, and the digest of the history is in digests.json, so
+that no file can be edited alone. Digests do not detect an edit that recomputes all of them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ MADE = frozenset(
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"
-LATER = frozenset({verdicts.KIND, "ended early"})  # what the history of a run may get when it is over
+LATER = frozenset({verdicts.KIND, "ended early"})  # kinds of lines that the history may get after the run
 FIRST_SCHEMA = 3  # runs of older ones have no digests
-IN_HISTORY = 4  # from this schema on the history holds the digests of the files, too
+IN_HISTORY = 4  # from this schema on the history also holds the digests of the files
 
 
 class Digests(msgspec.Struct, frozen=True):
-    """As they are stored."""
+    """The content of digests.json."""
 
-    files: dict[str, str]  # by their path below the run
-    history_bytes: int  # so much of the history there was
+    files: dict[str, str]  # by path relative to the run
+    history_bytes: int  # the length of the history by then
     history: str
 
 
@@ -44,13 +44,16 @@ def of_files(store: Store) -> dict[str, str]:
 
 
 def write(store: Store, files: dict[str, str]) -> None:
-    """Once, when all else is written: a later verdict rests on the same files, or names those that were changed."""
+    """Write the digests once, after all other files.
+
+    A later verdict rests on the same files, or names the changed ones.
+    """
     history = _history(store)
     store.write_json(FILE, Digests(files, len(history), _digest(history)))
 
 
 def compare(store: Store) -> Edits:
-    """What was changed since the first verdict."""
+    """Find changes since the first verdict."""
     try:
         stored: Digests = store.read_as(FILE, Digests)
     except MissingEvidence as error:
@@ -60,7 +63,10 @@ def compare(store: Store) -> Edits:
 
 
 def _without(store: Store, error: str) -> Edits:
-    """Files that prove nothing may still be wrong, but they are never right."""
+    """Report the lack of digests, which never allows a PASS.
+
+    For a run that should have them, their absence is a change.
+    """
     if (other := [*_other_age(store)]) or store.has(FILE):
         return Edits(changed=(error, *other))
     schema = store.schema()
@@ -72,7 +78,7 @@ def _without(store: Store, error: str) -> Edits:
 
 
 def _other_age(store: Store) -> Iterator[str]:
-    """The schema stands in owner.json and in the first line of the history, which older versions wrote without."""
+    """Compare the schema in owner.json with the first line of the history, where older versions wrote none."""
     schema, lines = store.schema(), [line.get("schema") for line in store.history(MADE_LINE)]
     in_history = lines[0] if lines else None
     if schema is not None and in_history != (schema if schema >= IN_HISTORY else None):
@@ -126,7 +132,7 @@ def _evidence(store: Store) -> Iterator[Path]:
 
 
 def _digest_of(path: Path) -> str:
-    """Something that can't be read has no digest that any file has."""
+    """For an unreadable file return a text that equals no digest."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,6 @@
-"""Progress that can't be: an engine that tells of records before they were sent, or of more than the log holds. Pure.
+"""Find impossible progress: an engine that reports records before they were sent, or more than the log holds. Pure.
 
-An engine's own word is evidence like any other: where it contradicts what the fleet and the log say, no figure that
-rests on it is shown.
+If an engine's report contradicts the fleet or the log, no figure that rests on it is shown.
 """
 
 from __future__ import annotations
@@ -19,11 +18,14 @@ from workloads.base import Ints
 
 Whole = NDArray[np.integer[Any]]
 
-CLOCKS_MS = 1000  # clocks of two processes differ by so much at most
+CLOCKS_MS = 1000  # clocks of two processes differ by at most this
 
 
 def beyond_the_log(told: Iterable[Progress], ends: Mapping[int, int]) -> str:
-    """The first partition of which more is told than there is; "" for none. `ends`: of each, behind its last record."""
+    """Return the first line that reports more records than a partition holds; "" if there is none.
+
+    `ends` holds for each partition the offset after its last record.
+    """
     for line in told:
         for partition, done in sorted(line.offsets.items()):
             if done > ends.get(partition, 0):
@@ -35,8 +37,11 @@ def beyond_the_log(told: Iterable[Progress], ends: Mapping[int, int]) -> str:
 
 
 def of_the_load(told: Sequence[Progress], partition: Whole, offset: Whole, sent_us: Ints, behind_ms: int) -> str:
-    """The line that is furthest ahead of what had been sent; "" for none. Rows are by partition and offset; `sent_us`
-    is when each was sent at the earliest, 0 where nobody knows; the engine's clock may be so far behind."""
+    """Return the line that is furthest ahead of the sent records; "" if there is none.
+
+    Rows are ordered by partition and offset. `sent_us` is the earliest time at which each was sent, 0 if unknown. The
+    engine's clock may be behind by `behind_ms`.
+    """
     worst_ms, words = 0, ""
     parts, begins = np.unique(partition, return_index=True)
     for part, (begin, end) in zip(parts.tolist(), pairwise([*begins, len(partition)]), strict=True):

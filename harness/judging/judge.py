@@ -1,7 +1,7 @@
-"""From the files of a run to its verdict. No engine, no service, no clock: `recheck` calls exactly this.
+"""Judge a run from its files. It uses no engine, service or clock: `recheck` calls the same code.
 
-Two stages: the tape against the Kafka log (did the producer or Kafka lose or double?), then the Kafka log against the
-results (did the engine?). This module puts the Case together; harness/judging/checks decide.
+Stage one compares the tape with the Kafka log (did the producer or Kafka lose or duplicate records?), stage two the
+Kafka log with the results (did the engine?). This module builds the Case; harness/judging/checks decide.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ from workloads.base import Kind, Oracle, Planned, Question
 from workloads.sentinels import MarkBlock, totals_of
 from workloads.totals import InTotals
 
-# Events sent this much after their intended time are late by our fault: "inside the watermark" leaves two seconds.
+# Events sent this much after their intended time are late because of the harness: "inside the watermark" leaves two
+# seconds.
 ROAD_MS = 2000
 IN_TOTALS = "nothing says at which time each event was processed: all windows are judged together"
 
 
 def judge(run: StoredRun) -> Verdict:
-    """The verdict of a stored run. Missing evidence is UNKNOWN with the name of what is missing."""
+    """Judge a stored run. Missing evidence gives UNKNOWN and is named."""
     if changed := changed_since(run):
         return changed
     try:
@@ -73,7 +74,7 @@ def judge(run: StoredRun) -> Verdict:
 
 
 def changed_since(run: StoredRun) -> Verdict | None:
-    """The verdict where files were changed since the first one: then nothing is blamed on anybody."""
+    """Return UNKNOWN if files were changed since the first verdict; then no component gets the blame."""
     if not run.edits.changed:
         return None
     result = edited.of(run.edits)
@@ -106,7 +107,7 @@ def conclude(case: Case) -> Verdict:
 
 
 def _looked(case: Case) -> str:
-    """How often the results were looked at; what stood there for less may have passed unseen."""
+    """Describe how often the results were polled. A shorter error may not have been seen."""
     seen = case.watched
     if seen is None or not seen.period_ms:
         return ""
@@ -139,14 +140,17 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
         right = f"{counted} counted right in {many(totals['cells'], 'cell')}{case.in_several}"
         return f"{right}{late}{copies}{changed}"
     worst = [r for r in results if r.outcome is outcome]
-    # An engine that its machine kept from going on is the reason why all else came to nothing.
+    # If the machine kept the engine from continuing, that explains all other failures.
     told = next((r for r in worst if r.name == "engine" and outcome is Outcome.UNKNOWN), _leading(case, worst))
     return f"{told.word or told.name}: {told.sentence}"
 
 
 def _leading(case: Case, worst: Sequence[CheckResult]) -> CheckResult:
-    """What leads the headline: mostly the first check. Counts that are no numbers, or came with the stop, are missing
-    because of that, and `lost` would only say that they are."""
+    """Choose the check that leads the headline: usually the first.
+
+    If counts are missing because they are no numbers, or appeared only with the stop, `lost` would only report the
+    consequence.
+    """
     first, others = worst[0], {result.name: result for result in worst[1:]}
     if first.name != "lost":
         return first
@@ -159,12 +163,12 @@ def _leading(case: Case, worst: Sequence[CheckResult]) -> CheckResult:
 
 
 def case_of(run: StoredRun) -> Case:
-    """The verdict rests on it, and the page draws it."""
+    """Build the case from which the verdict and the page are made."""
     return as_far_as_read(_assemble(run))
 
 
 def as_far_as_read(case: Case) -> Case:
-    """Without the log everything that was planned may have been in it, and nothing has to be counted."""
+    """Adapt the case to a log that could not be read: all planned records may be in it, and none has to be counted."""
     if not case.log_unread:
         return case
     audit = LogAudit(case.audit.planned, 0, Named(), Named(), Named(), Named())
@@ -173,7 +177,7 @@ def as_far_as_read(case: Case) -> Case:
 
 
 def _assemble(run: StoredRun) -> Case:
-    """Read everything a verdict needs; the first thing missing ends it."""
+    """Read all evidence. The first missing file ends it."""
     contradictions.refuse_other_plan(run)
     store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
     log, audit, doubt, counted = _of_log(run)
@@ -247,7 +251,7 @@ def _assemble(run: StoredRun) -> Case:
 
 
 def _last_of(store: Store, what: str) -> str:
-    """What a server of others was seen to do; earlier versions did not look, or not at all of it."""
+    """Return the last observation of an external server. Earlier versions recorded less, or nothing."""
     if not any(what in line for line in store.history("spoiled")):
         return ""
     return store.last_value("spoiled", what, str)
@@ -259,7 +263,7 @@ def _expiring(store: Store) -> tuple[Expiring, ...] | None:
 
 
 def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
-    """The log, and what is made of it. One that could not be read holds nothing."""
+    """Return the log and what is derived from it. An unread log counts as empty."""
     if LOG not in run.unread:
         return run.log, run.audit, run.doubt, run.countable
     log = pa.table(recount.no_records(run.codec))
@@ -268,15 +272,18 @@ def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
 
 
 def _by_the_events_own_time(run: StoredRun, log: LogTable, counted: Countable) -> Ledger:
-    """What is held against the tape, which foretells no other time."""
+    """Compute the cells to compare with the tape, which predicts the events' own times only."""
     if run.spec.time == EVENT_TIME or run.in_totals:
         return folded(run.oracle, counted.events)
     return folded(run.oracle, lateness.countable(log, None, run.spec, run.oracle, run.codec).events)
 
 
 def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle, known: bool) -> Expectation:
-    """Known: exactly what was not dropped, and maybe what an earlier run of its batch had counted. Else every event
-    that may be late is allowed to be missing. Of cells that are still open an engine need not tell."""
+    """Compute [must, may] per cell.
+
+    Known: the events that were not dropped must be counted, and those that an earlier run of their batch had counted
+    may be. Unknown: every event that may be late may be missing. Cells that are still open need no result.
+    """
     events, dropped = counted.events, counted.dropped
     if known:
         may = folded(oracle, events, ~dropped | counted.counted_before)
@@ -285,14 +292,16 @@ def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle,
 
 
 def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
-    """What the other question has for an answer by the plan alone, and by the marks."""
+    """Compute the expected values for the other question from the plan and the sentinels alone."""
     return by_the_tape(run, question, Ledger.of(question.settle(question.plan(run.schedule.blocks()), run.epoch_ms)))
 
 
 def by_the_tape(run: StoredRun, oracle: Oracle, planned: Ledger) -> Ledger:
-    """What cells have to hold, by the tape and by the marks. A count is the sum of both, where one event makes a cell.
-    Any other value may hang on several events, in its own cell or in another one: the oracle plans all events once
-    more, with the marks."""
+    """Compute the expected values of cells from the tape and the sentinels.
+
+    If one event makes a cell, a count is the sum of both. Any other value may depend on several events, so the oracle
+    plans all events again, together with the sentinels.
+    """
     counts = all(value.kind is Kind.COUNT for value in oracle.values)
     if counts and not oracle.merges and run.codec.mark_size == 1:
         return planned + Ledger.of(totals_of(oracle, run.codec, run.marks))
@@ -301,7 +310,7 @@ def by_the_tape(run: StoredRun, oracle: Oracle, planned: Ledger) -> Ledger:
 
 
 def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable, Changed]:
-    """What counts by the rule that was declared, and what would by other rules."""
+    """Return the events that count by the declared rule, and the values that other rules would give."""
     report = run.change
     assert report
     asked, restored = asked_of(report.spec), report.restored
@@ -323,7 +332,7 @@ def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable,
 
 
 def _unread(log: LogTable, events: LogEvents) -> NDArray[np.bool_]:
-    """Which events a planned fault removed before the engine had done them."""
+    """Select events that a planned fault removed before the engine had processed them."""
     result = np.zeros(len(events), dtype=np.bool_)
     for partition, offsets in _removed_unread(log):
         result |= (events.partition == partition) & np.isin(events.offset, offsets)
@@ -335,7 +344,7 @@ def _places(log: LogTable) -> str:
 
 
 def _removed_unread(log: LogTable) -> list[tuple[int, NDArray[np.int64]]]:
-    """Partition by partition; the log is ordered."""
+    """Group by partition; the log is ordered."""
     if FATE not in log.schema.names:
         return []
     fate, partition, offset = (np.asarray(log.column(name).to_numpy()) for name in (FATE, "partition", "offset"))
@@ -344,7 +353,7 @@ def _removed_unread(log: LogTable) -> list[tuple[int, NDArray[np.int64]]]:
 
 
 def _aborted(store: Store, oracle: Oracle) -> Ledger:
-    """What was sent in transactions of ours that were aborted: nobody may count it."""
+    """Events sent in our own aborted transactions, which must not be counted."""
     told = store.values("aborted", "cells", list[tuple[int, int, int]])
     cells = (cell for cells in told for cell in cells)
     return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
@@ -359,7 +368,7 @@ def _expected(run: StoredRun) -> Ledger:
 
 
 def _after_stop(run: StoredRun) -> AfterStop | None:
-    """None: older versions sealed no expectation, and read the results once."""
+    """Return None for older versions, which sealed no expectation and read the results once."""
     if run.plan.expected is None:
         return None
     error = run.store.last_value("stopped", "error", str)
@@ -369,7 +378,7 @@ def _after_stop(run: StoredRun) -> AfterStop | None:
 
 
 def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
-    """Which events were sent so late that the generator itself made them late. A backlog is old, and in its order."""
+    """Select events that are late because the generator sent them late. A backlog is old by design, and in order."""
     sends = run.sends
     intended_us = sends.column("intended_us").to_numpy()
     lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
@@ -380,7 +389,7 @@ def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
 
 
 def _watched(run: StoredRun) -> Watched | None:
-    """What was seen meanwhile; None for a run that came to its end before anybody looked."""
+    """Return the results as polled during the run; None if it ended before the first poll."""
     store = run.store
     gaps_ms = store.values("observer", "period_max_ms", float)
     if not gaps_ms or not store.has("samples.parquet"):
@@ -404,7 +413,7 @@ def _watched(run: StoredRun) -> Watched | None:
 
 
 def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -> Mapping[str, list[Glitch]]:
-    """By kind; none of a run that is older than they are."""
+    """Read the glitches by kind; empty for runs of older versions."""
     found: dict[str, list[Glitch]] = {UNREADABLE: [], STRANGER: []}
     rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
     if len(rows) != told.get("glitches", 0):

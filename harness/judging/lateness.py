@@ -1,8 +1,8 @@
-"""Which events count, which may be late, and which exactly were dropped. Columns of the log in, boolean masks out.
+"""Decide which events count, which may be late, and which were dropped. Log columns in, boolean masks out.
 
-Two sources, in this order: the log and the declared lateness say which events *could* be dropped by an honest engine
-(`permitted`); the engine's own durable batch log, or its own list of them, says which ones *were* (`dropped`). The
-second may narrow the first, never widen it.
+Two sources are used, in this order. The log and the declared lateness show which events a correct engine *could* drop
+(`permitted`). The engine's own durable batch log, or its own list of dropped events, shows which ones *were* dropped.
+The second may narrow the first, never widen it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from harness.util.durations import seconds
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
 from workloads.cells import Codes
 
-NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any
-Ends = tuple[int, ...]  # by partition the first offset that is not in it any more
-# Of LogEvents, the columns of the log that they have.
+NO_TIME = np.iinfo(np.int64).min // 2  # earlier than any time
+Ends = tuple[int, ...]  # by partition: the first offset after these events
+# Fields of LogEvents and their columns in the log.
 NAMES = {"partition": "partition", "offset": "offset", "id": "event_id", "time_ms": "event_time_ms"}
 
 
 @dataclass(frozen=True)
 class Countable:
-    """The events of a log that an engine has to count, and what is known of each one's fate."""
+    """The events of a log that an engine has to count, and whether each was dropped."""
 
     events: LogEvents
     permitted: NDArray[np.bool_]
     dropped: NDArray[np.bool_]
     batch: NDArray[np.integer[Any]]
-    exact: bool  # it is known of every event whether it was dropped
-    counted_before: NDArray[np.bool_]  # dropped, but another run over it had counted it, and may have shown it
+    exact: bool  # it is known for every event whether it was dropped
+    counted_before: NDArray[np.bool_]  # dropped, but another run of its batch had counted it, and may have written it
 
     def only(self, mask: NDArray[np.bool_]) -> Countable:
         if mask.all():
@@ -57,10 +57,10 @@ def countable(
     missing_ms: int | None = None,
     kinds: Collection[int] = (COUNTS,),
 ) -> Countable:
-    """All events that count, and which of them were dropped as late, as far as that is known.
+    """Select all events that count, and as far as known those that were dropped as late.
 
-    `named`: those that the engine names, where there is no batch log. `missing_ms`: the newest time of an event that
-    was sent and is not in the log. `kinds`: of records that may lie in a cell.
+    `named`: those that the engine names, if there is no batch log. `missing_ms`: the newest time of an event that was
+    sent and is not in the log. `kinds`: kinds of records that may be in a cell.
     """
     events, before_ms = _counted(log, oracle, codec, missing_ms, kinds)
     before_ms -= min(watermarks_ms(spec))
@@ -81,13 +81,13 @@ def countable(
 def _counted(
     log: LogTable, oracle: Oracle, codec: Codec, missing_ms: int | None, kinds: Collection[int]
 ) -> tuple[LogEvents, NDArray[np.int64]]:
-    """Of the log what counts, and the newest time that may have been read before each."""
+    """Select the events that count, with the newest event time that may have been read before each."""
     names = [*dict.fromkeys([*NAMES.values(), *codec.decisive])]
     before, newest = Growing(), Newest()
 
     def parts() -> Iterator[LogEvents]:
         for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
-            # All well-formed events, views or not: an engine may take its watermark from any of them.
+            # All well-formed events, views or not: any of them may advance an engine's watermark.
             well_formed = (part["kind"] == COUNTS) | (part["kind"] == BESIDE)
             read = {name: picked(column, well_formed) for name, column in part.items()}
             before_ms = newest.read(*(read[name] for name in ("partition", "event_id", "event_time_ms")))
@@ -103,12 +103,12 @@ def _counted(
 
 
 def _picked(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
-    """Mostly each event lies in one cell, and then a column is what it was."""
+    """Return the column itself if each event is in one cell, as usual."""
     return column if np.array_equal(row, np.arange(len(column))) else column[row]
 
 
 def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]]:
-    """Records of the log that count, by the cells in which they lie, and the row of each in these columns."""
+    """Return the records that count, a row per cell, and the row of each in these columns."""
     row, cell, closes_ms, columns = oracle.places(log)
     named = {name: _picked(log[column], row) for name, column in NAMES.items()}
     named["offset"] = narrow(named["offset"])
@@ -116,23 +116,23 @@ def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]
 
 
 def never_closed(events: LogEvents, watermark_ms: int) -> NDArray[np.bool_]:
-    """Those in cells that the newest event of all leaves open, by the declared lateness."""
+    """Select events in cells that the newest event leaves open, given the declared lateness."""
     return np.asarray(events.closes_ms > int(events.time_ms.max(initial=0)) - watermark_ms)
 
 
 def watermarks_ms(spec: RunSpec) -> list[int]:
-    """The declared lateness, and all to which a plan changes it on the way."""
+    """Return the declared lateness, and all values to which a plan changes it."""
     changes = [leaf for leaf in spec.fault.leaves if leaf.action == "change-watermark"]
     return [spec.watermark_ms, *(round(seconds(leaf.options["to"], "to") * 1000) for leaf in changes)]
 
 
 class Newest:
-    """The newest time that an engine which reads each partition in order, and the partitions at any pace, may have seen
-    when it reads a record. With the watermark that far an event may be late.
+    """The newest event time that an engine may have seen when it reads a record.
 
-    What could have been read before a record is all of the other partitions and the earlier ones of its own. The
-    harness' own marks make nothing late: the closing ones are sent when the engine has seen everything else.
-    What is missing from the log may have been read before anything.
+    The engine reads each partition in order, and at any speed. With this watermark an event may be late. All records of
+    other partitions and the earlier ones of its own could have been read before. The sentinel records make nothing
+    late: the closing ones are sent after the engine has seen everything else. A record that is missing from the log may
+    have been read at any time.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class Newest:
     def read(
         self, partition: NDArray[np.int16], ids: NDArray[np.int64], time_ms: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """These come next, in the order of partitions and offsets. For each the newest time of its own partition."""
+        """Add the next rows, ordered by partition and offset. Return for each the newest time of its own partition."""
         newest = np.where(ids >> INDEX_BITS == MARK_SERVER, NO_TIME, time_ms)
         for p, rows in _parts(partition).items():
             own = newest[rows]
@@ -153,7 +153,7 @@ class Newest:
     def read_elsewhere(
         self, partition: NDArray[np.int16], before_ms: NDArray[np.int64], missing_ms: int | None
     ) -> None:
-        """Now that all is read: with the newest time of the other partitions, in place."""
+        """After all rows are read, include the newest time of the other partitions, in place."""
         unseen = NO_TIME if missing_ms is None else missing_ms
         for p, rows in _parts(partition).items():
             elsewhere = max((peak for other, peak in self._peaks.items() if other != p), default=NO_TIME)
@@ -161,15 +161,17 @@ class Newest:
 
 
 def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
-    """The rows of each partition: they are in order."""
+    """Return the rows of each partition, which are adjacent."""
     starts = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist()] if len(partition) else []
     ends = [*starts[1:], len(partition)]
     return {int(partition[lo]): slice(lo, hi) for lo, hi in zip(starts, ends, strict=False)}
 
 
 def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.integer[Any]]:
-    """The batch that took each event: the smallest N whose end lies beyond the event's offset, else NO_BATCH. What lies
-    in files was taken from there, and not from Kafka."""
+    """Return the batch that took each event: the smallest N whose end is after the event's offset, else NO_BATCH.
+
+    Events in files were taken from there, not from Kafka.
+    """
     batches = sorted(log.batches, key=lambda b: b.batch)
     from_log = _first_beyond(events, batches, [b.ends for b in batches])
     if log.seam is None:
@@ -179,7 +181,7 @@ def batch_of(events: LogEvents, log: BatchLog) -> NDArray[np.integer[Any]]:
 
 
 def in_files(events: LogEvents, seam: FileSeam) -> NDArray[np.bool_]:
-    """Which events count from files."""
+    """Select events that count from files."""
     if seam.until_ms is not None:
         return np.asarray(events.time_ms < seam.until_ms)
     return below(events, seam.ends)
@@ -190,7 +192,7 @@ def below(events: LogEvents, ends: Ends) -> NDArray[np.bool_]:
 
 
 def between(events: LogEvents, begins: Mapping[int, int], ends: Mapping[int, int]) -> NDArray[np.bool_]:
-    """Which events lie between these offsets of their partition."""
+    """Select events between these offsets of their partition."""
     result = np.zeros(len(events), dtype=np.bool_)
     for partition, end in ends.items():
         behind = (events.offset >= begins.get(partition, 0)) & (events.offset < end)
@@ -201,7 +203,7 @@ def between(events: LogEvents, begins: Mapping[int, int], ends: Mapping[int, int
 def _first_beyond(
     events: LogEvents, batches: Sequence[Batch], ends_of: Sequence[Mapping[int, int]]
 ) -> NDArray[np.integer[Any]]:
-    """A batch that says nothing of a partition has come no further in it than the one before."""
+    """A batch that does not mention a partition has the same end there as the batch before."""
     numbers = narrow(np.array([*(b.batch for b in batches), NO_BATCH], dtype=np.int64))
     result = np.full(len(events), NO_BATCH, dtype=numbers.dtype)
     if not batches:
@@ -213,7 +215,7 @@ def _first_beyond(
 
 
 def dropped(events: LogEvents, batch: NDArray[np.integer[Any]], log: BatchLog) -> NDArray[np.bool_]:
-    """Events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
+    """Select events that the engine dropped as late, by the rule of its own batch log; `batch` took each of them."""
     if not log.drops_late or not log.batches:
         return np.zeros(len(events), dtype=np.bool_)
     marks = {NO_BATCH: np.iinfo(np.int64).min} | {b.batch: b.drop_watermark_ms for b in log.batches}
@@ -226,7 +228,7 @@ def dropped(events: LogEvents, batch: NDArray[np.integer[Any]], log: BatchLog) -
 
 
 def named_among(events: LogEvents, named: NamedLate, codes: Codes) -> NDArray[np.bool_]:
-    """Events that the engine says to have dropped. A window in which one does not lie names nothing."""
+    """Select events that the engine names as dropped. A name with a window that does not hold its event is ignored."""
     rows, fields = _with_windows(events, named, codes)
     windows = set(map(tuple, named.windows.tolist()))
     result = np.isin(events.record, named.record)
@@ -235,28 +237,28 @@ def named_among(events: LogEvents, named: NamedLate, codes: Codes) -> NDArray[np
 
 
 def named_elsewhere(events: LogEvents, named: NamedLate, codes: Codes) -> int:
-    """How many names are of a window in which their event does not lie."""
+    """Count names with a window that does not hold their event."""
     lying = set(_with_windows(events, named, codes)[1])
     known = named.windows[np.isin(named.windows[:, 0], events.record)]
     return sum(name not in lying for name in map(tuple, known.tolist()))
 
 
 def _with_windows(events: LogEvents, named: NamedLate, codes: Codes) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """The rows of all events that it names with a window, and of each the record and the field of its cell."""
+    """Return the rows of all events that are named with a window, and the record and cell field of each."""
     rows = np.flatnonzero(np.isin(events.record, named.windows[:, 0]))
     columns = events.record[rows].tolist(), codes.fields(events.cell[rows]).tolist()
     return rows, [*zip(*columns, strict=True)]
 
 
 class Restart(NamedTuple):
-    """A new start of an engine that names what it drops."""
+    """A restart of an engine that names what it drops."""
 
     at_ms: int
-    done: Mapping[int, int]  # the offsets from which it went on, at the earliest
+    done: Mapping[int, int]  # the offsets from which it continued, at the earliest
 
 
 def restarts(starts_ms: Iterable[int], told: Sequence[Progress]) -> list[Restart]:
-    """It goes on where its newest durable progress was. It did not if what it tells afterwards lies before that."""
+    """Find from where an engine continued: at its newest durable progress, or before it if later lines show that."""
     found = []
     for at_ms in starts_ms:
         before = [number for number, line in enumerate(told) if line.at_ms <= at_ms]
@@ -267,8 +269,10 @@ def restarts(starts_ms: Iterable[int], told: Sequence[Progress]) -> list[Restart
 
 
 def read_again(events: LogEvents, sent_us: NDArray[np.int64], starts: Iterable[Restart]) -> NDArray[np.bool_]:
-    """Events that may have been read before a restart and once more after it. What was named before it may have been
-    counted then: a watermark may begin anew."""
+    """Select events that may have been read before a restart and again after it.
+
+    An event that was named before may be counted afterwards, because the watermark may start anew.
+    """
     result = np.zeros(len(events), dtype=np.bool_)
     for start in starts:
         result |= (sent_us <= start.at_ms * 1000) & ~between(events, {}, start.done)
@@ -276,12 +280,12 @@ def read_again(events: LogEvents, sent_us: NDArray[np.int64], starts: Iterable[R
 
 
 def in_run(events: LogEvents, run: EarlierRun) -> NDArray[np.bool_]:
-    """Events that lay between the start and the end of a run that was forgotten."""
+    """Select events between the start and end offsets of a forgotten run."""
     return between(events, run.starts, run.ends)
 
 
 def counted_by(events: LogEvents, runs: Iterable[EarlierRun]) -> NDArray[np.bool_]:
-    """Events that some run which was forgotten did not drop."""
+    """Select events that a forgotten run did not drop."""
     result = np.zeros(len(events), dtype=np.bool_)
     for run in runs:
         result |= in_run(events, run) & (events.closes_ms > run.drop_watermark_ms)

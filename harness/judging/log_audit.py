@@ -1,4 +1,4 @@
-"""Whether the Kafka log holds what the tape had planned, record by record. Pure: the log is columns by then."""
+"""Compare the Kafka log with the tape, record by record. Pure: the log is given as columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workloads.base import COUNTS, NO_EVENT, Mask, Oracle
 from workloads.registry import codec_of
 from workloads.sentinels import as_events
 
-FAR = 8  # times as many ids as there are events: then they are not counted as a range
+FAR = 8  # if the range of ids is this many times their number, it is not counted as a range
 EXAMPLES = 20
 
 Columns = Mapping[str, NDArray[Any]]
@@ -25,7 +25,7 @@ Events = Mapping[str, NDArray[Any]]
 
 
 def compare(schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> LogAudit:
-    """The tape (and our own marks) against the log: what is missing, too often, not ours, or not as it was sent."""
+    """Compare the log with the tape and the sentinels: records that are missing, duplicated, foreign, or altered."""
     return _Audit(schedule, epoch_ms, log, marks).result()
 
 
@@ -38,18 +38,21 @@ def doubt(
     oracle: Oracle,
     booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
 ) -> Doubt:
-    """The same, cell by cell. `booked` says of ids of the tape which were sent: only these can have been read."""
+    """Compute the difference cell by cell.
+
+    `booked` selects the ids of the tape that were sent: only these can have been read.
+    """
     return _Audit(schedule, epoch_ms, log, marks).doubt(oracle, booked)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some rows of the log, and what is said of each."""
+    """Some rows of the log, with the result of the comparison for each."""
 
     columns: Columns
     ours: Mask
     altered: Mask
-    moved: Mask  # altered so that they may count elsewhere
+    moved: Mask  # altered in a way that may change their cell
 
     @classmethod
     def of(cls, columns: Columns) -> _Part:
@@ -61,7 +64,7 @@ class _Part:
 
 
 class _Wrong:
-    """Records that are wrong in one way: how many, and the first of them."""
+    """Records with one kind of error: their number, and the first of them."""
 
     def __init__(self) -> None:
         self._count, self._examples = 0, list[str]()
@@ -77,27 +80,29 @@ class _Wrong:
 
 
 class _Audit:
-    """One comparison, which goes through the log once. Counts per event are one array over all of the tape, of two
-    bytes each."""
+    """One comparison, which reads the log once.
+
+    The count per event is one array over the whole tape, with two bytes each.
+    """
 
     def __init__(self, schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> None:
         self._reel, self._epoch_ms, self._codec = schedule, epoch_ms, codec_of(schedule.spec)
         self._log = log
         self._marks = {mark.id: mark for mark in marks}
-        self._often = dict.fromkeys(self._marks, 0)  # each is in the log
+        self._often = dict.fromkeys(self._marks, 0)  # how often each is in the log
         self._balance = np.zeros(
             schedule.total, dtype=np.int16
         )  # records seen less records planned, in the tape's order
 
     def _parts(self) -> Iterator[_Part]:
-        """The log, compared."""
+        """Yield the parts of the log, compared."""
         for columns in parts_of(self._log):
             part = _Part.of(columns)
             for server, rows in self._reel.by_server(part.ids):
                 self._audit_rows(server, part, rows)
             self._audit_marks(part)
             yield part
-        self._balance -= 1  # each slot sends its own event, but for those that send an earlier one once more
+        self._balance -= 1  # each slot sends its own event, except those that send a copy of an earlier one
         instead, copied = self._reel.copies()
         np.add.at(self._balance, self._reel.places(instead), 1)
         np.add.at(self._balance, self._reel.places(copied), -1)
@@ -126,7 +131,7 @@ class _Audit:
         return Doubt(missing.ledger, extra.ledger, missing.newest_ms)
 
     def _marked(self, ids: Sequence[int]) -> tuple[Events, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Each once, and it counts."""
+        """Each sentinel once, and each counts."""
         once = np.ones(len(ids), dtype=np.bool_)
         return as_events(self._codec, [self._marks[number] for number in ids]), once, once
 
@@ -155,9 +160,9 @@ class _Audit:
         )
 
     def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
-        """Draw the server's events anew by the indices that the log names, and look whether they are the same."""
+        """Draw the server's events again by the indices that the log names, and compare them."""
         planned = self._reel.events(server, part.ids[rows] & INDEX_MASK)
-        own = ~planned.duplicate  # a slot that sends a copy has no event of its own: nobody sent that id
+        own = ~planned.duplicate  # a slot that sends a copy has no event of its own: this id was never sent
         part.ours[rows] = own
         _count(self._balance, self._reel, part.ids[rows[own]])
         real = planned.poison == 0
@@ -174,7 +179,7 @@ class _Audit:
         part.moved[rows] = own & ~placed
 
     def _audit_marks(self, part: _Part) -> None:
-        """They are few: one by one."""
+        """Compare the few sentinel records one by one."""
         for row in np.flatnonzero(part.ids >> INDEX_BITS == MARK_SERVER):
             number = int(part.ids[row])
             if number in self._marks:
@@ -195,7 +200,7 @@ class _Audit:
         return all(columns[name][row] == value for name, value in {**place, **self._codec.mark(mark)}.items())
 
     def _places_of(self, ids: Sequence[int]) -> Mapping[int, list[str]]:
-        """The first places at which each of a few records is."""
+        """Find the first offsets at which each of a few records is."""
         places: dict[int, list[str]] = {number: [] for number in ids}
         for columns in parts_of(self._log.select(["partition", "offset", "event_id"])) if ids else ():
             for row in np.flatnonzero(np.isin(columns["event_id"], ids)):
@@ -205,7 +210,7 @@ class _Audit:
         return places
 
     def _planned_at(self, number: int, places: Sequence[str]) -> str:
-        """Where a record should have been; of one that was to be sent again, also where the other one is."""
+        """Describe where a record should have been; for a missing copy, also where the other one is."""
         server, slot = number >> INDEX_BITS, number & INDEX_MASK
         planned = self._reel.events(server, np.array([slot], dtype=np.int64))
         due = f"partition {planned.partition[0]}, due at {int(planned.intended_us[0]) / 1e6:.3f} s"
@@ -218,8 +223,7 @@ def _place(columns: Columns, row: np.intp) -> str:
 
 
 def _count(balance: NDArray[np.int16], schedule: Schedule, ids: NDArray[np.int64]) -> None:
-    """One more for each of these events of one server. They lie near to each other, but for what came much
-    later."""
+    """Add one for each of these events of one server. Their ids are close together, except for much later ones."""
     if not len(ids):
         return
     first = ids.min()
@@ -232,7 +236,7 @@ def _count(balance: NDArray[np.int16], schedule: Schedule, ids: NDArray[np.int64
 
 
 class _Tally:
-    """Events that are in doubt, each as often as it is: what they make of their cells, and the newest time of all."""
+    """The effect of doubtful events on their cells, and their newest time. Each event has a multiplicity."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
@@ -240,7 +244,7 @@ class _Tally:
         self.newest_ms: int | None = None
 
     def add(self, events: Events, times: NDArray[Any], counts: NDArray[np.bool_]) -> None:
-        """Each so many times; those that do not count may still have made others late."""
+        """Add each event `times` times. Events that do not count may still have made others late."""
         often, time_ms = times.astype(np.int64), events["event_time_ms"]
         if not often.any():
             return

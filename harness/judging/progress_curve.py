@@ -1,4 +1,4 @@
-"""How much was done by when: cumulative curves of a stored run, and what can be read off them. Pure."""
+"""Cumulative curves of the processed and sent records of a stored run, and figures from them. Pure."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from harness.rundir.store import Store
 
 Floats = NDArray[np.float64]
 
-CLOCKS_MS = 1000  # clocks of two processes differ by so much at most
-# An engine that does not say how long a batch took is believed to have worked on it for so long at most.
+CLOCKS_MS = 1000  # clocks of two processes differ by at most this
+# The assumed duration of a batch, if the engine reports none.
 LONGEST_BATCH_S = 2.0
-# A rate has to be held for so long to be called sustained.
+# A rate must last this long to count as sustained.
 SUSTAINED_S = 2.0
-# Results that change in more than so many stretches of this length per commit are not written by the commits.
+# If results change in more than OFTEN intervals of this length per commit, the commits did not write them.
 SEEN_APART_S, OFTEN = 0.5, 3
-# What is done is seen after so long at most, but for such a share of the load.
+# Processed records are seen within SHOWN_S, except for this share of the load.
 SHOWN_S, UNSEEN = 3.0, 0.05
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A count that only grows, told at some moments (seconds since the epoch); `took_s` lie behind each step. Nothing
-    of it was there before `begin_s`."""
+    """A growing count, reported at some times (seconds since the load start).
+
+    Each step took `took_s`. Nothing was counted before `begin_s`.
+    """
 
     at_s: Floats
     total: Floats
@@ -38,11 +40,11 @@ class Curve:
     begin_s: float = 0.0
 
     def known(self, at_s: Floats) -> Floats:
-        """What was surely done at each moment: the last that was told."""
+        """Return the count that was certain at each time: the last reported one."""
         return last_known(self.at_s, self.total, at_s, before=0.0)
 
     def spread(self, at_s: Floats) -> Floats:
-        """The same with each step spread over the time that it took, which is what makes a rate readable."""
+        """Return the count with each step spread over the time that it took, so that a rate can be read off."""
         before_s, before = np.append(-np.inf, self.at_s)[:-1], np.append(0.0, self.total)[:-1]
         begin_s = np.maximum(self.at_s - self.took_s, before_s)
         begin_s = np.minimum(np.maximum(begin_s, self.begin_s), self.at_s)
@@ -51,7 +53,7 @@ class Curve:
 
 
 def sent(sends: pa.Table) -> Curve:
-    """Records by the moment at which the client had them."""
+    """Return the records by the time at which the client had them."""
     order = np.argsort(sends.column("finished_us").to_numpy(), kind="stable")
     at_s = np.asarray(sends.column("finished_us").to_numpy(), dtype=np.float64)[order] / 1e6
     total = np.cumsum(np.asarray(sends.column("sent").to_numpy(), dtype=np.float64)[order])
@@ -59,7 +61,7 @@ def sent(sends: pa.Table) -> Curve:
 
 
 def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int, begin_s: float = 0.0) -> Curve | None:
-    """By the engine's own offsets, less the opening events; None for an engine that told none."""
+    """Return the curve by the engine's own offsets, without the opening events; None if it reported none."""
     if not lines:
         return None
     at_s = (np.array([line.at_ms for line in lines], dtype=np.float64) - epoch_ms) / 1000
@@ -74,7 +76,7 @@ def _took_s(line: Progress) -> float:
 
 
 def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None:
-    """By what came to be seen in the results, as a share of what was seen in the end; that was all of the records."""
+    """Return the curve by counts seen in the results, as a share of the final counts, scaled to all records."""
     cells = samples.sort_by([(name, "ascending") for name in ("campaign", "window_ms", "at_us")])
     campaign, window, count = (cells.column(name).to_numpy() for name in ("campaign", "window_ms", "count"))
     same = (campaign[1:] == campaign[:-1]) & (window[1:] == window[:-1])
@@ -89,8 +91,10 @@ def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None
 
 
 def seen_before_told(told: Curve, seen: Curve) -> bool:
-    """Whether a reader saw what was done long before the engine said so: one that writes at once and commits seldom.
-    Then its commits say nothing of how far it was."""
+    """Return True if results were seen long before the engine reported them: it writes at once and commits rarely.
+
+    Then its commits do not show its progress.
+    """
     moments = np.flatnonzero(np.diff(np.floor(seen.at_s / SEEN_APART_S), prepend=-np.inf) > 0)
     if len(moments) <= OFTEN * len(told.at_s):
         return False
@@ -98,7 +102,7 @@ def seen_before_told(told: Curve, seen: Curve) -> bool:
 
 
 def told_before_seen(told: Curve, seen: Curve) -> bool:
-    """Whether an engine tells of much that no reader saw for long: then it is its word alone by which that is done."""
+    """Return True if an engine reports much progress that long stays unseen in the results, and so is unproven."""
     nearly_all = int(np.argmax(told.total >= (1 - UNSEEN) * told.total[-1]))
     moments_s = np.arange(0.0, max(told.at_s[nearly_all], SEEN_APART_S), SEEN_APART_S)
     unseen = told.known(moments_s) - seen.known(moments_s + SHOWN_S)
@@ -106,8 +110,11 @@ def told_before_seen(told: Curve, seen: Curve) -> bool:
 
 
 def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
-    """The highest sustained rate over stretches of the load in which at least half of what was done had been waiting at
-    the start; None when there was no such stretch, or none faster than the offer: then nothing shows how fast it is."""
+    """Return the highest sustained rate while the engine had a backlog; None if the load shows no such rate.
+
+    An interval counts if at least half of the records processed in it had been waiting at its start. A rate below the
+    offered one does not count, because it does not show the engine's limit.
+    """
     ends = np.searchsorted(processed.at_s, processed.at_s + SUSTAINED_S)
     begins = np.flatnonzero((ends < len(processed.at_s)) & (processed.at_s >= 0))
     ends = ends[begins]
@@ -120,19 +127,21 @@ def catch_up_per_s(processed: Curve, offered: Curve) -> float | None:
 
 
 def read_progress(store: Store) -> tuple[Progress, ...]:
-    """What the engine told of its progress, without what it did not manage to write whole."""
+    """Read the engine's progress lines, without incomplete ones."""
     return tuple(progress.stored(store.path / progress.FILE))
 
 
 def progress_lines(store: Store) -> tuple[Progress, ...]:
-    """What can be measured by: the lines whose moment lies within the run."""
+    """Return the progress lines that can be used for measurements: those with a time within the run."""
     span = span_ms(store)
     return tuple(line for line in read_progress(store) if span is None or span[0] <= line.at_ms <= span[1])
 
 
 def span_ms(store: Store) -> tuple[int, int] | None:
-    """From when until when something of the run can have happened, by the clock of the machine, as an engine tells it;
-    None where its history does not say."""
+    """Return the first and last possible time of an event in the run, by the machine's clock, which the engine uses.
+
+    None if the history does not record it.
+    """
     begun = next(store.history("begin"), None)
     ended = [entry for kind in ("engine", "closed") for entry in store.history(kind)]
     if begun is None or not ended:
@@ -142,6 +151,6 @@ def span_ms(store: Store) -> tuple[int, int] | None:
 
 
 def last_known(at_s: Floats, values: Floats, moments_s: Floats, before: float = np.nan) -> Floats:
-    """The newest value at each moment."""
+    """Return the newest value at each time."""
     place = np.searchsorted(at_s, moments_s, side="right") - 1
     return np.where(place >= 0, np.append(values, before)[place], before)

@@ -1,4 +1,4 @@
-"""The questions of a run: its workload's own, and another one where a plan changes to it."""
+"""The questions of a run: its workload's, and the one to which a plan may change."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def other_question(spec: RunSpec, codes: Codes) -> Question | None:
 
 
 def keys_of(spec: RunSpec) -> Sequence[str]:
-    """The names of all keys of the results by their numbers, those of another question among them."""
+    """Return the names of all result keys by number, including those of the other question."""
     question = other_question(spec, Codes())
     return question.keys if question else results_of(spec.tape).keys

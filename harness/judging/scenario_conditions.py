@@ -1,7 +1,8 @@
-"""What a scenario is about, and has to be so in a run of it: else the run could not have shown what it was made for.
+"""Conditions without which a run can't show what its scenario was made for.
 
-A scenario names it under `requires`. harness/config/preconditions.py refuses a run whose plan rules it out. A run
-in which it did not come about is UNKNOWN `vacuous`, which is decided here. Some of it is judged by a check of its own.
+A scenario lists them under `requires`. harness/config/preconditions.py refuses a run whose plan rules a condition out.
+This module finds conditions that were not met during the run, which make it UNKNOWN `vacuous`. Some conditions have
+checks of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from harness.judging.checks.case import Case
 
 MIB = 1 << 20
-LONG_MS = 10_000  # an event that comes so much later than it happened was away for long
+LONG_MS = 10_000  # an event with this lateness was delayed for long
 STORE = "spark.sql.streaming.stateStore."
 PROVIDER, BOUND = f"{STORE}providerClass", f"{STORE}rocksdb.maxMemoryUsageMB"
 
@@ -35,20 +36,23 @@ WHAT: Mapping[Required, str] = {
 
 
 def unmet(case: Case) -> Iterator[str]:
-    """What of it did not come about."""
+    """Yield the conditions that were not met."""
     for name in case.spec.requires:
         if name in MET and (why := MET[name](case)):
             yield f"the scenario needs {WHAT[name]}, and {why}"
 
 
 def bound_of_state(spec: RunSpec) -> int | None:
-    """None: another store than RocksDB has none of its own; it has the heap, and ends the engine beyond that."""
+    """Return the configured bound of the state.
+
+    None: only RocksDB has one; any other store fills the heap, which ends the engine.
+    """
     bound, provider = spec.conf.get(BOUND, ""), spec.conf.get(PROVIDER, "RocksDB")
     return int(bound) * MIB if bound and "RocksDB" in provider else None
 
 
 def in_a_second(spec: RunSpec) -> float:
-    """So many events are due in a second of the load, on average."""
+    """Return how many events are due per second of the load, on average."""
     events = sum(each.duration_ms * (each.start_per_s + each.end_per_s) / 2000 for each in spec.tape.profile)
     return events * 1000 / max(1, spec.tape.load_ms)
 
@@ -81,7 +85,7 @@ def _backlog(case: Case) -> str:
 
 
 def _usual_batch(case: Case) -> float:
-    """Of the last third of the load, when what had waited is done."""
+    """Take the last third of the load, when the backlog has been processed."""
     from_ms = case.epoch_ms + case.spec.tape.load_ms * 2 // 3
     return float(median([line.rows for line in case.told if line.at_ms >= from_ms and line.rows] or [0]))
 

@@ -1,4 +1,4 @@
-"""A run that is read back from its directory: what it was asked, what it left, and what was made of that."""
+"""Read a run back from its directory: its specification, its evidence, and what is derived from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ BACKFILLED, HALF_BACKFILLED = "backfilled.parquet", "backfilled-half.parquet"
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """A tape as plan.json names it."""
+    """A tape as recorded in plan.json."""
 
     digest: str
     total: int
@@ -57,35 +57,37 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """What every cell has to hold, as plan.json names it."""
+    """The expectation for all cells, as recorded in plan.json."""
 
     digest: str
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What plan.json holds."""
+    """The content of plan.json."""
 
     tape: Sealed
     manifest: EngineManifest
     expected: Expected | None = None  # older versions sealed none
-    warm_up: Sealed | None = None  # there was none, mostly
-    spec: Any = None  # all of spec.json; older versions sealed none
+    warm_up: Sealed | None = None  # None: usual
+    spec: Any = None  # the content of spec.json; older versions sealed none
 
 
 class StoredRun:
-    """One run directory. A file is read when it is asked for, and once. MissingEvidence names one that is not there,
-    is torn, or does not hold what it should."""
+    """One run directory.
+
+    Each file is read once, at first use. MissingEvidence names a file that is missing, torn, or has unexpected content.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.made: dict[str, Any] = {}  # of its files, by who needs it more than once
+        self.made: dict[str, Any] = {}  # derived values that several users share
 
     @classmethod
     def open(cls, path: Path) -> StoredRun:
-        """Refused when it is none or comes from a newer program."""
+        """Open a run. Raise UsageError if the folder is none, or comes from a newer program."""
         return cls(Store.open(path))
 
-    # What it was asked.
+    # The specification.
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -99,12 +101,12 @@ class StoredRun:
 
     @property
     def manifest(self) -> EngineManifest:
-        """The engine's, as it was then."""
+        """The engine's manifest at the time of the run."""
         return self.plan.manifest
 
     @cached_property
     def claim(self) -> SinkClaim:
-        """Of the sink that the run used."""
+        """The claim of the sink that the run used."""
         for claim in self.manifest.sinks:
             if claim.name == self.spec.sink:
                 return claim
@@ -116,13 +118,13 @@ class StoredRun:
 
     @cached_property
     def oracle(self) -> Oracle:
-        """One for all that is said of a run, so that equal codes are equal cells."""
+        """One oracle for the whole run, so that equal codes mean equal cells."""
         oracle = oracle_of(self.spec)
         return InTotals(oracle) if self.in_totals else oracle
 
     @property
     def in_totals(self) -> bool:
-        """Nothing says at which time each event was counted, so that all windows are judged together."""
+        """True if the time at which each event was counted is unknown, so that all windows are judged together."""
         return not times.are_written_down(self.spec.time, self.batch_log)
 
     @property
@@ -131,12 +133,12 @@ class StoredRun:
 
     @property
     def keys(self) -> Sequence[str]:
-        """Of the results, by their numbers."""
+        """The result keys by number."""
         return keys_of(self.spec)
 
     @cached_property
     def question(self) -> Question | None:
-        """The other one that its job came to answer; None: it stayed the same, or nothing came of the change."""
+        """The question to which the job changed; None: it did not change, or the change had no effect."""
         return other_question(self.spec, self.oracle.codes) if self.change else None
 
     @cached_property
@@ -145,20 +147,20 @@ class StoredRun:
 
     @cached_property
     def planned(self) -> Columns:
-        """What every cell has to hold by the plan, as it was sealed."""
+        """The sealed expectation of every cell."""
         table = self.store.read_table("expected.parquet")
         return {name: table.column(name).to_numpy() for name in table.column_names}
 
-    # What its history says.
+    # The history.
 
     @cached_property
     def epoch_ms(self) -> int:
-        """When the load began."""
+        """The load start."""
         return int(self.store.last_value("epoch", "epoch_ms", int))
 
     @cached_property
     def marks(self) -> tuple[Sentinel, ...]:
-        """The events of the harness' own."""
+        """The sentinel records."""
         return tuple(mark for told in self.store.values("marks", "marks", list[Sentinel]) for mark in told)
 
     @cached_property
@@ -177,36 +179,36 @@ class StoredRun:
 
     @cached_property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """Those that the engine told of."""
+        """The checkpoints that the engine reported."""
         return tuple(checkpoints.stored(self.store.path / checkpoints.FILE))
 
     @property
     def change(self) -> FaultReport | None:
-        """The one that gave the engine another question; None: none did, or nothing came of it."""
+        """The fault that changed the engine's question; None: no fault did, or the change had no effect."""
         took = (each for each in self.faults if asked_of(each.spec) and each.landed and not each.refused)
         return next(took, None)
 
     @cached_property
     def seam(self) -> FileSeam | None:
-        """Where the files of its older events ended; None: there were none."""
+        """The boundary between older events in files and Kafka; None: there were no files."""
         return next(iter(self.store.values("history", "seam", FileSeam)), None)
 
     @cached_property
     def unread(self) -> dict[str, str]:
-        """What it could not read in its end, and so did not write, each with the reason."""
+        """The evidence files that were not written because their source could not be read at the end -> the reason."""
         files, reasons = (self.store.values("unread", key, str) for key in ("file", "why"))
         return dict(zip(files, reasons, strict=True))
 
-    # What it read.
+    # The evidence.
 
     @cached_property
     def log(self) -> LongTable:
-        """What the Kafka log held."""
+        """The content of the Kafka log."""
         return self.store.open_table(LOG, self.codec.content)
 
     @cached_property
     def batch_log(self) -> BatchLog | None:
-        """The engine's own log of its batches, with what its manifest claims; None if it keeps none."""
+        """The engine's own log of its batches, with the claims of its manifest; None if it keeps none."""
         if not self.store.has("batches.json"):
             return None
         log: BatchLog = replace(self.store.read_as("batches.json", BatchLog), drops_late=self.claim.late == "drop")
@@ -218,7 +220,7 @@ class StoredRun:
 
     @cached_property
     def named_late(self) -> NamedLate | None:
-        """What the engine names of what it dropped; None if it names nothing, or keeps what is late."""
+        """The events that the engine names as dropped; None if it names none, or keeps late events."""
         path = self.store.path / late.FILE
         if not path.exists() or self.claim.late != "drop":
             return None
@@ -230,17 +232,17 @@ class StoredRun:
 
     @cached_property
     def sends(self) -> pa.Table:
-        """The books of the load."""
+        """The send log."""
         return self.store.read_table("sends.parquet")
 
     @cached_property
     def samples(self) -> pa.Table:
-        """The looks at the results while it went on."""
+        """The polls of the results during the run."""
         return self.store.read_table("samples.parquet")
 
     @cached_property
     def rows(self) -> list[Row]:
-        """The results as they were read while the engine lived."""
+        """The results as read before the engine was stopped."""
         return self._rows(OBSERVED)
 
     @cached_property
@@ -249,21 +251,21 @@ class StoredRun:
 
     @cached_property
     def observed_after_stop(self) -> Observed:
-        """Mostly the stop has changed nothing, and what was read once need not be read again."""
+        """The results after the stop. Usually they are unchanged, and the first reading is reused."""
         if self.store.read_table(AFTER_STOP).equals(self.store.read_table(OBSERVED)):
             return self.observed
         return self._interpreted(self._rows(AFTER_STOP))
 
     @cached_property
     def changed_by_stop(self) -> int:
-        """So many rows of the second reading differ from the first one."""
+        """How many rows of the second reading differ from the first."""
         if self.store.read_table(AFTER_STOP).equals(self.store.read_table(OBSERVED)):
             return 0
         return unlike(self.rows, self._rows(AFTER_STOP))
 
     @cached_property
     def states(self) -> tuple[State, ...]:
-        """What the engine held in its state at some of its batches; none where they could not be read."""
+        """The content of the engine's state at some batches; empty if it could not be read."""
         kept = self.store.values("state", "kept", KeptState)
         if not kept or STATES in self.unread:
             return ()
@@ -276,39 +278,39 @@ class StoredRun:
 
     @cached_property
     def backfill(self) -> Backfill | None:
-        """None: there was none."""
+        """The report of the batch recount; None: there was none."""
         return next(iter(self.store.values("backfill", "told", Backfill)), None)
 
     @cached_property
     def backfilled(self) -> Observed:
-        """What the batch left."""
+        """The results of the batch recount."""
         return self._interpreted(self._rows(BACKFILLED))
 
     @cached_property
     def half_backfilled(self) -> Observed:
-        """What stood there when the batch was killed."""
+        """The results when the batch recount was killed."""
         return self._interpreted(self._rows(HALF_BACKFILLED))
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The last one that was given."""
+        """The latest verdict."""
         return verdicts.last(self.store)
 
-    # What is made of that, for whoever judges, measures or draws.
+    # Values derived for the judge, measurements and pages.
 
     @cached_property
     def edits(self) -> Edits:
-        """Which files were changed since the first verdict: every file of the run is read for it."""
+        """The files that were changed since the first verdict. This reads every file of the run."""
         return digests.compare(self.store)
 
     @cached_property
     def audit(self) -> LogAudit:
-        """The tape against the log."""
+        """The comparison of the log with the tape."""
         return log_audit.compare(self.schedule, self.epoch_ms, self.log, self.marks)
 
     @cached_property
     def doubt(self) -> Doubt:
-        """Of which cells it is not known what the log held."""
+        """The cells whose content in the log is uncertain."""
         if not self.audit.wrong:
             return Doubt()
         marks, oracle = self.marks, self.oracle
@@ -323,7 +325,7 @@ class StoredRun:
 
     @cached_property
     def countable(self) -> Countable:
-        """The verdict and the latency rest on the same events, at the time by which they count."""
+        """The events for verdict and latency, at the time by which they count."""
         own_time = self.in_totals or self.spec.time == EVENT_TIME
         log = self.log if own_time else times.retimed(self.log.table(), self.spec.time, self.batch_log)
         newest_ms, oracle, codec = self.doubt.newest_ms, self.oracle, self.codec
@@ -331,7 +333,7 @@ class StoredRun:
         return found if self.batch_log else replace(found, counted_before=self._maybe_counted(found))
 
     def _maybe_counted(self, found: Countable) -> NDArray[np.bool_]:
-        """Which of the events that an engine named as dropped it may have read again after a restart, and counted."""
+        """Select events that the engine named as dropped but may have read again after a restart, and counted."""
         starts_ms = self.store.values("started", "at_ms", int)[1:]
         rows = np.flatnonzero(found.dropped) if starts_ms else np.empty(0, dtype=np.intp)
         result = np.zeros(len(found.events), dtype=np.bool_)
@@ -342,12 +344,12 @@ class StoredRun:
         return result
 
     def let_go_of_events(self) -> None:
-        """They take more room than all else. Whoever asks for them again has them made again."""
+        """Free the events, which take more memory than everything else. The next access computes them again."""
         self.__dict__.pop("countable", None)
 
     @cached_property
     def countable_anew(self) -> Countable | None:
-        """The same by the other question, of the whole log."""
+        """The events of the whole log that count by the other question."""
         if self.question is None:
             return None
         kinds, newest_ms = (COUNTS, BESIDE), self.doubt.newest_ms

@@ -1,6 +1,6 @@
-"""The verdicts of a run: verdict.json holds the last one, and the history names each by its digest.
+"""The verdicts of a run: verdict.json holds the latest, and the history records the digest of each.
 
-Most readers of a verdict judge nothing: so verdict.json alone is not believed.
+Most readers of a verdict do not judge the run again, so `last` checks verdict.json against the history.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAMED = 4  # from this schema on the history names each verdict by its digest
 
 
 def keep(store: Store, verdict: Verdict, **facts: object) -> None:
-    """Once: the same verdict again is not written."""
+    """Store a verdict, unless it equals the latest."""
     if unless_missing(lambda: last(store)) == verdict:
         return
     store.write_json(FILE, verdict)
@@ -33,7 +33,7 @@ def last(store: Store) -> Verdict:
 
 
 def contradiction(store: Store) -> str:
-    """Between verdict.json and the history; "" where there is none."""
+    """Return the contradiction between verdict.json and the history; "" if there is none."""
     if not store.has(FILE):
         return ""
     digests = [line.get("digest") for line in store.history(KIND)]

@@ -1,1 +1,1 @@
-"""The log of a run, read back from Kafka by one process or several."""
+"""Read the log of a run back from Kafka."""

@@ -1,12 +1,12 @@
-"""Processes that read the log of a run back beside each other: what one can read is bound by its CPU.
+"""Read the log of a run back with parallel processes, because CPU limits what one can read.
 
-Each has a span of the log dealt out to it, hands it over as columns, and gets the next one, so that the whole comes in
-its order and no more of it is in memory than is dealt out. A process takes longer to start than a small log to be read,
-so that is read here.
+Each process gets a span of the log, returns it as columns, and gets the next one. The parent yields the spans in order
+and holds at most two per process. A small log is read in the parent, in less time than a process takes to start.
 
     python -m harness.kafka_log.parallel_readers
 
-is one of them: its input is a socket, on which it is told all, for the address of a Kafka may hold a password.
+starts one process. Its input is a socket that carries the topic and the spans: the address of a Kafka may hold a
+password, so it is no argument.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from harness.services.children import spawn
 from workloads.registry import codec_of
 
 SPAN = 1 << 19  # records
-WORTH_A_PROCESS = 1_000_000  # records: what it reads in about as long as two take to start
-DEALT_OUT = 2  # spans for each, so that none waits for another
+WORTH_A_PROCESS = 1_000_000  # records: one process reads them in about the time that two take to start
+DEALT_OUT = 2  # spans per process, so that none waits for another
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What is read. Holds secrets: never saved."""
+    """The topic to read. It holds secrets: never save it."""
 
     kafka: KafkaAddress
     name: str
@@ -48,7 +48,7 @@ class Topic:
 
 
 def read_in_parts(topic: Topic, ends: Mapping[int, int], logs: Path) -> Generator[Columns]:
-    """As `recount.read_in_parts`, by as many processes as are worth it. What they say goes to `logs`."""
+    """Read as `recount.read_in_parts` does, with as many processes as pay off. Their output goes to `logs`."""
     many = readers_for(ends, cgroup.cores())
     if many > 1:
         return _read_beside(topic, _spans(ends), many, logs)
@@ -56,12 +56,11 @@ def read_in_parts(topic: Topic, ends: Mapping[int, int], logs: Path) -> Generato
 
 
 def readers_for(ends: Mapping[int, int], cores: float) -> int:
-    """No more than there are partitions, which is as many as Kafka can send at once."""
+    """Return the number of processes: at most one per partition, because Kafka sends no more in parallel."""
     return max(1, min(int(cores), len(ends), sum(ends.values()) // WORTH_A_PROCESS))
 
 
 def _spans(ends: Mapping[int, int]) -> list[Span]:
-    """All of the log, in its order."""
     return [
         Span(partition, begin, min(begin + SPAN, end))
         for partition, end in sorted(ends.items())
@@ -83,7 +82,7 @@ def _read_beside(topic: Topic, spans: Sequence[Span], many: int, logs: Path) -> 
 
 @contextmanager
 def _readers(topic: Topic, many: int, logs: Path) -> Iterator[Callable[[Span], Future[Columns]]]:
-    """A span goes to whoever is free. They are killed first, so that nobody waits for them any more."""
+    """Give each span to a free process. On exit, kill the processes first, so that no thread waits for them."""
     free: SimpleQueue[_Reader] = SimpleQueue()
 
     def read(span: Span) -> Columns:
@@ -103,7 +102,7 @@ def _readers(topic: Topic, many: int, logs: Path) -> Iterator[Callable[[Span], F
 
 
 class _Reader:
-    """One of the processes."""
+    """One reader process."""
 
     def __init__(self, topic: Topic, log: Path) -> None:
         ours, its = socket.socketpair()
@@ -114,7 +113,7 @@ class _Reader:
         self.line.send(topic)
 
     def read(self, span: Span) -> Columns:
-        with suppress(OSError):  # it has ended, and may have said why
+        with suppress(OSError):  # it has ended, and `recv` reports why
             self.line.send(span)
         try:
             answer: Columns | HarnessError = self.line.recv()
@@ -139,7 +138,7 @@ def main() -> None:
         return
     except HarnessError as error:
         line.send(error)
-    except KafkaException as error:  # which no other process can be sent
+    except KafkaException as error:  # it can't be pickled for the parent
         line.send(HarnessError(f"{type(error).__name__}: {error}"))
 
 

@@ -1,7 +1,7 @@
-"""The other route to the truth: what the Kafka log really holds.
+"""Read the Kafka log of a run back: the actual events, to compare with the expected ones.
 
-Reads a topic partition by partition from its beginning to given ends, and parses the bytes of every record: the key
-says only which event a record claims to be. harness/judging/log_audit.py holds the log against the tape.
+It reads a topic partition by partition from its beginning to given ends, and parses the bytes of every record: the key
+only shows which event a record claims to be. harness/judging/log_audit.py compares the log with the tape.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from workloads.keys import read_keys
 CHUNK = 4000
 STALL_S = 60.0
 
-# Without the first three librdkafka's own queues stall a reader at about a sixth of what it could do. A longer queue
-# makes no reader faster: it takes memory, and holds what lies behind a span and is thrown away.
+# Without the first three settings, librdkafka's own queues slow a reader to about a sixth. A longer queue makes no
+# reader faster: it takes memory, and is filled with records behind the span, which are discarded.
 CONSUMER_SETTINGS: Mapping[str, Any] = {
     "queued.min.messages": 100_000,
     "fetch.queue.backoff.ms": 10,
@@ -36,8 +36,8 @@ CONSUMER_SETTINGS: Mapping[str, Any] = {
     "group.id": "streamgauge-recount",
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
-    # What a producer has aborted lies in the log and was never said. The end of a partition is told, for the last of it
-    # may be such, and then no record comes with which a partition ends.
+    # Aborted records are in the log but were never committed. If they are the last of a partition, no record marks its
+    # end, so the client must report it.
     "isolation.level": "read_committed",
     "enable.partition.eof": True,
 }
@@ -46,7 +46,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 class Span(NamedTuple):
-    """Some of a partition: what has these offsets, as far as it is there."""
+    """A range of offsets of a partition. Some of its records may be missing."""
 
     partition: int
     begin: int
@@ -54,33 +54,36 @@ class Span(NamedTuple):
 
 
 def parse_records(values: Values, keys: Values, codec: Codec) -> Columns:
-    """The records as columns, without their place in the log."""
+    """Parse records into columns, without partition and offset."""
     ids = read_keys(keys)
     return {"event_id": ids, **codec.read(values, ids)}
 
 
 def columns_of(parts: Iterable[tuple[int, Sequence[bytes | None], Sequence[bytes | None]]], codec: Codec) -> Columns:
-    """Whole partitions (number, values, keys) as the columns of log.parquet; offsets count from 0."""
+    """Convert whole partitions (number, values, keys) to the columns of log.parquet; offsets count from 0."""
     return joined([no_records(codec), *(_whole_partition(*part, codec) for part in parts)])
 
 
 def no_records(codec: Codec, *, stamped: bool = False) -> Columns:
-    """An empty log."""
+    """Return the columns of an empty log."""
     none = Values.of([])
     columns = _placed(0, np.zeros(0, dtype=np.int64), parse_records(none, none, codec))
     return columns | ({STAMPED: np.zeros(0, dtype=np.int64)} if stamped else {})
 
 
 def read(address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False) -> Columns:
-    """The whole topic up to the ends, ordered by partition and offset."""
+    """Read the whole topic up to the ends, ordered by partition and offset."""
     return joined([*read_in_parts(address, topic, ends, codec, stamped=stamped)])
 
 
 def read_in_parts(
     address: KafkaAddress, topic: str, ends: Mapping[int, int], codec: Codec, *, stamped: bool = False
 ) -> Generator[Columns]:
-    """The same, as it comes, for a log that is larger than memory; an empty part comes first, so that an empty log has
-    its columns too. `stamped`: with the time that each record has in Kafka, which takes a while to ask of each."""
+    """Read the topic in parts, for a log that is larger than memory.
+
+    The first part is empty, so that an empty log has its columns too. `stamped` adds the Kafka timestamp of each
+    record, which takes a while.
+    """
     with open_log(address, topic, codec, stamped=stamped) as read_span:
         yield no_records(codec, stamped=stamped)
         for partition, end in sorted(ends.items()):
@@ -91,7 +94,7 @@ def read_in_parts(
 def open_log(
     address: KafkaAddress, topic: str, codec: Codec, *, stamped: bool
 ) -> Iterator[Callable[[Span], Iterator[Columns]]]:
-    """Reads one span after the other."""
+    """Yield a function that reads one span after the other."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
 
     def read_span(span: Span) -> Iterator[Columns]:
@@ -103,7 +106,7 @@ def open_log(
 
 
 def read_values(address: KafkaAddress, topic: str, ends: Mapping[int, int]) -> list[list[bytes | None]]:
-    """The values of each partition, as they lie there."""
+    """Read the raw values of each partition."""
     consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
     with closing(consumer), uncollected():
         spans = [_read_span(consumer, topic, Span(partition, 0, end)) for partition, end in sorted(ends.items())]
@@ -112,7 +115,7 @@ def read_values(address: KafkaAddress, topic: str, ends: Mapping[int, int]) -> l
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the cycle collector, which would walk over all messages again and again, and never find a cycle."""
+    """Switch the cycle collector off: it would scan all messages repeatedly, and never find a cycle."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -143,7 +146,6 @@ def _placed(partition: int, offsets: NDArray[np.int64], columns: Columns) -> Col
 
 
 def _read_span(consumer: Consumer, topic: str, span: Span) -> Iterator[tuple[list[Message], list[bytes | None]]]:
-    """In chunks, each with its keys."""
     partition, begin, end = span
     first, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=STALL_S)
     at = max(begin, first)
@@ -153,9 +155,9 @@ def _read_span(consumer: Consumer, topic: str, span: Span) -> Iterator[tuple[lis
         messages = consumer.consume(min(CHUNK, end - at), 0.5)
         if messages:
             keys = list(map(Message.key, messages))
-            if None in keys:  # what we send has a key, what is no record but an error or the end has none
+            if None in keys:  # our records have a key; an error or the end of a partition has none
                 _refuse_errors(messages, topic, partition)
-            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the offset that comes next
+            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the next offset
             if None in keys or at > end:
                 messages = [message for message in messages if not message.error() and _offset(message) < end]
                 keys = list(map(Message.key, messages))
@@ -177,7 +179,7 @@ def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
 
 
 def _offsets(messages: Sequence[Message]) -> NDArray[np.int64]:
-    """Offsets only grow, so as many as lie between the first and the last are all of them, and need not be asked."""
+    """Read only the first and last offset if no offset is missing between them: offsets only grow."""
     first, last = _offset(messages[0]), _offset(messages[-1])
     if last - first + 1 == len(messages):
         return np.arange(first, last + 1, dtype=np.int64)
@@ -185,7 +187,7 @@ def _offsets(messages: Sequence[Message]) -> NDArray[np.int64]:
 
 
 def _offset(message: Message) -> int:
-    return message.offset() or 0  # a record that was read has one
+    return message.offset() or 0  # a record that was read always has one
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

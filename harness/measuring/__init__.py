@@ -1,1 +1,1 @@
-"""What a run measures: values, and the pure parts they are put together from."""
+"""Measure a run: the measured values, and the pure functions that compute them."""

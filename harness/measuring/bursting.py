@@ -1,7 +1,7 @@
-"""What bursts of the load did to an engine, and how soon it was again what it had been. Pure, from the files of a run.
+"""Measure how bursts of the load affected an engine, and how soon it recovered. Pure, from the files of a run.
 
 The band (harness/measuring/band.py) is that of p99 of latency in the seconds of steady load before the first burst.
-What is due from the beginning of a burst until the next one is put down to it, also where a fault strikes meanwhile.
+Events due from the start of a burst until the next one are attributed to it, even if a fault strikes in between.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.util.texts import many
 
 KIB = 1 << 10
 
-# Name: what it is called, and its unit.
+# Figure -> its label and unit.
 WORDS: dict[str, tuple[str, str]] = {
     "latency_ms": ("latency", "ms"),
     "backlog": ("backlog", "events"),
@@ -42,12 +42,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "checkpointing_ms": ("checkpoint took", "ms"),
     "in_flight_kib": ("in flight", "KiB"),
 }
-OF_CHECKPOINTS = ("checkpointing_ms", "in_flight_kib")  # only where an engine tells of each
+OF_CHECKPOINTS = ("checkpointing_ms", "in_flight_kib")  # only for an engine that reports each checkpoint
 
 
 @dataclass(frozen=True)
 class Checkpointing:
-    """The checkpoints that came to an end."""
+    """The finished checkpoints."""
 
     begun_s: Floats
     ended_s: Floats
@@ -63,27 +63,30 @@ class Checkpointing:
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a run over time; each figure by its moments, in seconds since the epoch. None: not looked at."""
+    """The figures of a run over time; times are in seconds since the load start. None: not measured."""
 
     load_s: float
-    p99_ms: Floats | None  # of what was due in each second of the load
+    p99_ms: Floats | None  # of events due in each second of the load
     largest_ms: Floats | None
     backlog: Floats | None  # at the end of each second of the load
-    events: Raw | None  # each event that counts; due since the epoch
-    memory: tuple[Floats, Floats]  # moments, and MiB
+    events: Raw | None  # each event that counts; due times since the load start
+    memory: tuple[Floats, Floats]  # times, and MiB
     checkpoint: tuple[Floats, Floats]
     commits_s: Floats
-    checkpoints: Checkpointing | None = None  # it told of none
+    checkpoints: Checkpointing | None = None  # None: it reported none
 
 
 def of_run(run: StoredRun, by_second: pa.Table | None) -> Bursts | None:
-    """None: there was no burst. `by_second`: latency of what was due in each second of the load."""
+    """Measure the bursts of a run; None: there was none.
+
+    `by_second` is the latency of events due in each second of the load.
+    """
     found = surges(offered_by(run.spec.tape))
     return borne(found, seen(run, by_second)) if found else None
 
 
 def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
-    """What is missing of a run costs its own figures only."""
+    """Read the figures of a run. A missing file costs its own figures only."""
     lines, load_s, epoch_ms = Lines(run), run.spec.tape.load_ms / 1000, run.epoch_ms
     seconds = int(load_s)
     known = by_second is not None and by_second.num_rows > 0
@@ -101,7 +104,7 @@ def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
 
 
 def checkpointing(run: StoredRun) -> Checkpointing | None:
-    """One that failed kept nothing, and took as long as it took."""
+    """Include failed checkpoints: they kept no state, but took time."""
     told = run.checkpoints
     if not told:
         return None
@@ -120,7 +123,7 @@ def _since(events: Raw | None, epoch_ms: int) -> Raw | None:
 
 
 def _by_second(table: pa.Table, name: str, seconds: int) -> Floats:
-    """NaN for a second in which nothing was due, infinite where some of it was never seen."""
+    """Return a column by second: NaN if no event was due, infinite if one of them was never seen."""
     values = np.full(seconds, np.nan)
     second = table.column("second").to_numpy()
     within = (second >= 0) & (second < seconds)
@@ -130,7 +133,7 @@ def _by_second(table: pa.Table, name: str, seconds: int) -> Floats:
 
 
 def _memory(table: pa.Table | None, epoch_ms: int) -> tuple[Floats, Floats]:
-    """Of the engine and its workers together, at each look."""
+    """Sum the memory of engine and workers at each sample."""
     if table is None:
         return np.empty(0), np.empty(0)
     rows = table.filter(pc.is_in(table.column("part"), pa.array(ENGINE)))
@@ -150,7 +153,7 @@ def _moments(table: pa.Table, name: str, epoch_ms: int) -> tuple[Floats, Floats]
 
 
 def borne(found: Sequence[Surge], seen: Seen) -> Bursts:
-    """What the engine made of these bursts."""
+    """Measure the engine's behaviour in these bursts."""
     band_ms = steady_band(found[0], seen.p99_ms)
     ends_s = [*(surge.from_s for surge in found[1:]), seen.load_s]
     bursts = tuple(
@@ -168,7 +171,7 @@ def borne(found: Sequence[Surge], seen: Seen) -> Bursts:
 
 
 def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
-    """Of the seconds before the first burst."""
+    """Compute the band from the seconds before the first burst."""
     if p99_ms is None:
         return _unknown("latency was not looked at")
     steady = p99_ms[int(np.ceil(first.steady_s)) : int(first.from_s)]
@@ -183,7 +186,7 @@ def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
 
 
 def area(events: Raw | None, from_s: float, until_s: float, band_ms: Quantity) -> Quantity:
-    """By how much each event was later than the band allows, of all of them together."""
+    """Sum the time that events took beyond the band."""
     if band_ms.value is None:
         return _unknown("there is no band", band_ms)
     due_s = np.empty(0) if events is None else events.due_us / 1e6
@@ -201,7 +204,7 @@ def area(events: Raw | None, from_s: float, until_s: float, band_ms: Quantity) -
 
 
 def back(p99_ms: Floats | None, surge: Surge, next_s: float, band_ms: Quantity, *, last: bool) -> Quantity:
-    """From the end of a burst until what came in was in the band, for some seconds."""
+    """Return the time from the end of a burst until latency was in the band again, for CALM_S seconds."""
     if p99_ms is None or band_ms.value is None:
         return _unknown("there is no band", band_ms)
     first, end = int(np.ceil(surge.until_s)), int(next_s)
@@ -223,7 +226,7 @@ def _unknown(why: str, because: Quantity | None = None) -> Quantity:
 
 
 def _stretches(found: Sequence[Surge], seen: Seen) -> Iterator[Stretch]:
-    """In turn, from the beginning of the load to its end."""
+    """Yield the parts of the load in order, from start to end."""
     at_s, name = 0.0, "before"
     for number, surge in enumerate(found, 1):
         own = f" {number}" if len(found) > 1 else ""
@@ -234,7 +237,7 @@ def _stretches(found: Sequence[Surge], seen: Seen) -> Iterator[Stretch]:
 
 
 def _stretch(name: str, from_s: float, until_s: float, seen: Seen) -> Stretch:
-    """The largest of each figure."""
+    """Take the largest value of each figure."""
     seconds = slice(int(from_s), int(np.ceil(until_s)))
     return Stretch(
         name,
@@ -252,7 +255,7 @@ def _stretch(name: str, from_s: float, until_s: float, seen: Seen) -> Stretch:
 
 
 def _of_checkpoints(told: Checkpointing, from_s: float, until_s: float) -> dict[str, Quantity]:
-    """Of those that were under way then."""
+    """Take the checkpoints that were running then."""
     own = told.under_way(from_s, until_s)
     if not own.any():
         return dict.fromkeys(OF_CHECKPOINTS, _unknown("no checkpoint was under way"))
@@ -277,7 +280,7 @@ def _largest_at(at_s: Floats, values: Floats, from_s: float, until_s: float, why
 
 
 def longest_between(moments_s: Floats, from_s: float, until_s: float) -> Quantity:
-    """From one word of its progress to the next, of those between which some of the time lies."""
+    """Return the longest pause between two progress lines that overlaps this time."""
     moments_s = np.sort(moments_s)
     begins_s, ends_s = moments_s[:-1], moments_s[1:]
     own = (begins_s < until_s) & (ends_s > from_s)

@@ -1,8 +1,8 @@
-"""One side by another over several starts of both, of rounds that both did at the same time. Pure.
+"""Compare two sides over several starts of both, with rounds that both ran at the same time. Pure.
 
-Two starts of one program differ by more than two of its rounds: memory lies elsewhere, a JVM compiles other things.
-Rounds don't average that away, starts do. So each start has one say, the median of its rounds, and the interval is as
-wide as starts differ.
+Two starts of a program differ more than two of its rounds: memory is laid out differently, a JVM compiles other code.
+More rounds do not average this out, more starts do. So each start contributes one value, the median of its rounds, and
+the interval reflects the difference between starts.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from harness.measuring.stats import Ratio, student
 
 Floats = NDArray[np.float64]
 
-DRAWS = 500  # of which the standard deviation alone is taken
-FEWEST = 2  # one start tells nothing of how far starts differ
-# One start in fourteen of a Python process cost 12.5 % less than the others. One like that has no say, where there are
-# enough others to know it by: it lies so far from their middle, and so many times as far as they usually do.
+DRAWS = 500  # for their standard deviation only
+FEWEST = 2  # one start does not show how much starts differ
+# One start in fourteen of a Python process cost 12.5 % less than the others. Such an outlier is left out if there are
+# enough other starts to recognise it: its distance from their median must exceed FAR, and TIMES their usual distance.
 FEWEST_AROUND, FAR, TIMES = 5, 0.05, 6.0
-USUAL = 1.4826  # by which the median distance becomes a standard deviation
+USUAL = 1.4826  # factor from the median distance to a standard deviation
 
 
 @dataclass(frozen=True)
 class ByStart:
-    """A ratio, and what it was made of."""
+    """A ratio, and the values behind it."""
 
     estimate: float
     error: float  # of its logarithm: one standard error
-    starts: tuple[float, ...]  # the ratio of each, in turn
-    aside: int | None  # which of them has no say; None: all have
-    starts_differ: float  # the standard deviation of a start's logarithm, of those that have a say
-    rounds_differ: float  # that of a round's, within its start
+    starts: tuple[float, ...]  # the ratio of each, in order
+    aside: int | None  # the outlier that is left out; None: none is
+    starts_differ: float  # the standard deviation of a start's logarithm, without the outlier
+    rounds_differ: float  # the standard deviation of a round's logarithm within its start
 
     @property
     def counted(self) -> int:
@@ -48,7 +48,7 @@ class ByStart:
 
 
 def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
-    """Compare by the logarithms of each start's rounds. The bootstrap draws starts, and the rounds of each."""
+    """Compare by the logarithms of each start's rounds. The bootstrap draws starts, and rounds of each."""
     if len(starts) < FEWEST:
         raise ValueError(f"a ratio needs {FEWEST} starts or more, not {len(starts)}")
     seen = [float(median(each)) for each in starts]
@@ -66,13 +66,13 @@ def ratio(starts: Sequence[Sequence[float]], seed: int) -> ByStart:
 
 
 def within(estimate: float, error: float, starts: int, level: float) -> Ratio:
-    """Make the interval by Student's quantile, since few starts show how far starts differ."""
+    """Compute the interval with Student's quantile, because few starts show how much starts differ."""
     far = exp(student(level, starts - 1) * error)
     return Ratio(estimate, estimate / far, estimate * far, error)
 
 
 def outlier(seen: Sequence[float]) -> int | None:
-    """The one start that has nothing to do with the others; None where there is none, or more than one."""
+    """Return the start that is far from all others; None if there is none, or more than one."""
     if len(seen) < FEWEST_AROUND:
         return None
     apart = [abs(value - median(seen)) for value in seen]
@@ -82,7 +82,7 @@ def outlier(seen: Sequence[float]) -> int | None:
 
 
 def _drawn(starts: Sequence[Floats], seed: int) -> Floats:
-    """The mean over starts, of so many draws."""
+    """Return the mean over starts of each bootstrap draw."""
     draws = np.random.default_rng(seed)
     which = draws.integers(0, len(starts), size=(DRAWS, len(starts)))
     medians = np.empty(which.shape)

@@ -1,4 +1,7 @@
-"""How an engine worked off what was waiting when it started. Pure, from the files of a run; times since its start."""
+"""Measure how an engine processed the backlog that existed when it started.
+
+Pure, from the files of a run; times since its start.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
 from harness.rundir.store import unless_missing
 
-# The end of the load is what steady means; what only comes there has not been seen to stay.
+# The end of the load defines the steady level; a value reached only there was not seen to last.
 STEADY_SHARE = 1 / 3
 
 
 def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
-    """None: nothing was waiting. `by_second`: latency of what was due in each second of the load."""
+    """Measure the catch-up of a run; None: there was no backlog.
+
+    `by_second` is the latency of events due in each second of the load.
+    """
     told = next(run.store.history("backlog"), None)
     if told is None:
         return None
@@ -48,19 +54,22 @@ def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
 
 
 def fresh(p99_ms: Floats | None, oldest_s: float, started_s: float, load_s: int, caught_up: Quantity) -> Quantity:
-    """Who is as far behind in the end as in the beginning has the same latency all the time, and never a fresh one."""
+    """Return when latency was back to its steady level.
+
+    An engine that is as far behind at the end as at the start has constant latency, and never reaches it.
+    """
     if caught_up.lack is Lack.NEVER:
         return Quantity(None, "it had not caught up, so that no steady load is there to compare with", lack=Lack.NEVER)
     return back(p99_ms, oldest_s * 1000, started_s, load_s, what="ms of latency (p99)")
 
 
 def to_do(lines: Lines, load_s: int) -> Floats | None:
-    """Due and not done, at the end of each second of the load."""
+    """Return how many events were due and not processed, at the end of each second of the load."""
     return None if lines.processed is None else lines.backlog()[:load_s]
 
 
 def _due(lines: Lines, load_s: int) -> Floats:
-    """With the backlog; at the beginning of each second of the load, and at its end."""
+    """Count due events, backlog included, at the start of each second of the load and at its end."""
     return np.asarray(lines.before + np.concatenate(([0.0], np.cumsum(lines.offered())[:load_s])))
 
 
@@ -79,8 +88,10 @@ def _new_orders(
 def back(
     values: Floats | None, began: float, started_s: float, load_s: int, *, what: str, noise: float = 0.0
 ) -> Quantity:
-    """When it came into the band of the end of the load, to stay there for some seconds. `began`: what it came down
-    from; one that did not come down to half of it was never back. `noise`: so much is nothing."""
+    """Return when a value entered the band of the load's end and stayed there for some seconds.
+
+    `began` is the initial value: a value that never fell to half of it was never back. `noise` is added to the band.
+    """
     steady_s = int(load_s * STEADY_SHARE)
     if values is None or not np.isfinite(values).any():
         return Quantity(None, "it is not known", lack=Lack.UNKNOWN)
@@ -111,7 +122,7 @@ def _done(lines: Lines, at_s: float) -> float:
 
 
 def _cpu_s_per_million(run: StoredRun, lines: Lines, started_s: float, caught_up: Quantity) -> float | None:
-    """Of the engine and its workers, from their first moment until it had caught up: a start is part of it."""
+    """Take engine and workers from their start until the catch-up: the start's cost is included."""
     table = unless_missing(lambda: run.store.read_table("resources.parquet"))
     if table is None or caught_up.value is None:
         return None

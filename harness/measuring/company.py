@@ -1,7 +1,7 @@
-"""What it costs a job that somebody else reads its results meanwhile: turns with and without that, in one run. Pure.
+"""Measure the cost of another reader of the results: turns with and without a reader, in one run. Pure.
 
-A turn with a reader is held against the mean of its two neighbours without, so that what changes slowly over a run
-counts for nothing. Between turns some seconds are left out: what was under way then belongs to both.
+A turn with a reader is compared with the mean of the two turns around it, so that slow changes during a run cancel.
+Some seconds at the start of each turn are left out, because work from the turn before is still in progress.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from harness.util.texts import many
 
 READER = "read-results"  # the fault
 SETTLE_S = 2.0
-SHORTEST_S = 3.0  # of a turn, without what is left out
-FEWEST = 3  # turns with a reader, to say how far they are apart
+SHORTEST_S = 3.0  # of a turn, without the settling time
+FEWEST = 3  # turns with a reader, to show how much they differ
 
-# Name: what it is called, and its unit.
+# Figure -> its label and unit.
 WORDS: dict[str, tuple[str, str]] = {
     "latency_p50_ms": ("latency p50", "ms"),
     "latency_p99_ms": ("latency p99", "ms"),
@@ -43,7 +43,7 @@ PARTS: Mapping[str, Sequence[str]] = {
 
 
 def of_run(run: StoredRun) -> Company | None:
-    """None: nobody else read."""
+    """Measure the turns of a run; None: there was no other reader."""
     read = [each for each in run.faults if each.landed and each.spec.action == READER]
     if not read:
         return None
@@ -58,7 +58,10 @@ def of_run(run: StoredRun) -> Company | None:
 
 
 def spans_of(read_s: Sequence[Sequence[float]], load_s: float) -> Iterator[tuple[bool, tuple[float, float]]]:
-    """In turn, without and with a reader: of each of these it is known when it began, was answered, and ended."""
+    """Yield turns in order, without and with a reader.
+
+    `read_s` holds for each reader when it began, got its first answer, and ended.
+    """
     since_s = 0.0
     for began_s, answered_s, ended_s in sorted(map(tuple, read_s)):
         yield False, (since_s, began_s)
@@ -74,7 +77,7 @@ def is_steady(segments: Sequence[Segment]) -> bool:
 def figures(
     events: Raw | None, resources: pa.Table | None, epoch_ms: int, from_s: float, until_s: float
 ) -> dict[str, float | None]:
-    """Of a turn, without its first seconds. None: not known."""
+    """Measure a turn without its first seconds. None: unknown."""
     begin_s = from_s + SETTLE_S
     if until_s - begin_s < SHORTEST_S:
         return dict.fromkeys(WORDS)
@@ -85,7 +88,7 @@ def figures(
 
 
 def _latency(events: Raw | None, begin_ms: float, end_ms: float) -> tuple[float | None, float | None]:
-    """Of what was due then."""
+    """Take events due in this time."""
     due = np.zeros(0, dtype=np.bool_)
     if events is not None:
         due = (events.due_us >= begin_ms * 1000) & (events.due_us < end_ms * 1000)
@@ -108,7 +111,7 @@ def _cores(resources: pa.Table | None, parts: Sequence[str], begin_ms: float, en
 
 
 def cost(name: str, turns: Sequence[Turn]) -> Quantity:
-    """How many times as much it is with a reader: in the middle turn, and from where to where."""
+    """Return the ratio of a figure with and without a reader: the median over turns, and its range."""
     ratios = []
     for before, turn, after in zip(turns, turns[1:], turns[2:], strict=False):
         old, new, later = (each.figures[name] for each in (before, turn, after))

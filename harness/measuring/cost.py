@@ -1,4 +1,4 @@
-"""From the resources of a stored run to what each part cost. Pure."""
+"""Compute each part's cost from the resources of a stored run. Pure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ MIB = 1 << 20
 
 
 def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:
-    """Of every part that was on this machine, from the first look to the last."""
+    """Return the cost of every part on this machine, from the first sample to the last."""
     present = set(resources.column("part").to_pylist())
     return tuple(_cost(resources, part, events) for part in PARTS if part in present)
 
 
 def engine_s_per_million(parts: Iterable[Cost]) -> float | None:
-    """The primary figure: CPU seconds of the engine, with its Python workers, for a million events."""
+    """Return the primary figure: CPU seconds of the engine and its Python workers per million events."""
     engine = [each.cpu_s_per_million for each in parts if each.part in ENGINE]
     return sum(engine) if engine else None
 
 
 def cpu_share(resources: pa.Table, part: str) -> float | None:
-    """Of one core, from the first look to the last; None where nothing can be said."""
+    """Return the share of one core, from the first sample to the last; None if unknown."""
     moments = resources.column("at_ms").to_numpy()
     if not len(moments) or moments[-1] <= moments[0]:
         return None
@@ -42,7 +42,7 @@ def _cost(resources: pa.Table, part: str, events: int) -> Cost:
 
 
 def _used(resources: pa.Table, part: str, mode: str) -> float:
-    """A part that was not there at the first look began at nothing."""
+    """A part that was missing in the first sample started at zero."""
     rows = _of(resources, part)
     used = np.asarray(rows.column(f"cpu_{mode}_s").to_numpy(), dtype=np.float64)
     if not len(used):

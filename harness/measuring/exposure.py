@@ -1,11 +1,11 @@
-"""For how long a reader of the results was shown a wrong count, whatever became of it in the end. Pure arrays.
+"""Measure how long readers of the results saw a wrong count, whatever its final value. Pure arrays.
 
-A count is surely wrong while it is larger than the number of events that had been sent by then, while it is smaller
-than a right count that had been shown before, and, when it is wrong in the end and too small, from its last change on.
-That is a lower bound: a count that is merely behind is no wrong one.
+A count is certainly wrong while it is larger than the number of events sent by then, or smaller than a right count that
+was shown before, and, if the final value is wrong and too small, from its last change on. That is a lower bound: a
+count that is merely behind is not wrong.
 
-Where the job came to answer another question on the way, a count is held against the old one until the new job was
-started, and then against what was declared. That can be said of `carry` alone, and of the keys that are looked at.
+If the job was changed to another question, a count is compared with the old question until the new job started, and
+then with the declared rule. That is possible only for `carry`, and only for the keys that were polled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.measuring.latency.evidence import WRONG, Evidence
 from harness.measuring.latency.visibility import Floats, Ints, Samples
 from harness.model import FaultReport
 
-# A count that is ahead of its events for less than one look may be the clocks' doing.
+# A count that is ahead of its events for less than one poll may be a difference between clocks.
 SHORTEST_S = 0.05
 REPLACED = "what the old job had written stands until the new one writes it anew, and nothing says until when it may"
 NOT_LOOKED_AT = "nobody looked at its new keys while it went on"
@@ -33,7 +33,7 @@ NOT_LOOKED_AT = "nobody looked at its new keys while it went on"
 
 @dataclass(frozen=True)
 class Exposure:
-    """Stretches in which a cell was seen with a wrong count, in seconds since the epoch; infinite: never corrected."""
+    """Intervals in which a cell was seen with a wrong count, in s since the load start; infinite: never corrected."""
 
     cell: Ints  # by its code
     from_s: Floats
@@ -44,29 +44,29 @@ class Exposure:
         return Exposure(np.concatenate((self.cell, other.cell)), *map(np.concatenate, times_s))
 
     def within(self, from_s: float, to_s: float) -> Exposure:
-        """What of it began before `to_s` and was not over by `from_s`."""
+        """Return the intervals that began before `to_s` and were not over by `from_s`."""
         touched = (self.from_s < to_s) & (self.to_s > from_s)
         return Exposure(self.cell[touched], np.maximum(self.from_s[touched], from_s), self.to_s[touched])
 
     def of_cells_s(self, end_s: float) -> Floats:
-        """For each cell that was wrong at some moment: for how long, up to `end_s`."""
+        """Return for each cell that was ever wrong how long it was, up to `end_s`."""
         _, place = np.unique(self.cell, return_inverse=True)
         lasted_s = np.minimum(self.to_s, end_s) - self.from_s
         return np.asarray(np.bincount(place, weights=np.maximum(lasted_s, 0.0)), dtype=np.float64)
 
     @property
     def never_corrected(self) -> int:
-        """Cells."""
+        """The number of cells that were never corrected."""
         return len(np.unique(self.cell[~np.isfinite(self.to_s)]))
 
     def wrong_at(self, moments_s: Floats) -> Ints:
-        """How many cells were wrong at each moment."""
+        """Count the cells that were wrong at each time."""
         began = np.searchsorted(np.sort(self.from_s), moments_s, side="right")
         return np.asarray(began - np.searchsorted(np.sort(self.to_s), moments_s, side="right"), dtype=np.int64)
 
 
 def unknowable(change: FaultReport | None) -> str:
-    """Why nobody can say what was right at each moment of a run whose question was changed; "" where it can be said."""
+    """Return why the right counts at each time are unknown after a change of the question; "" if they are known."""
     asked = asked_of(change.spec) if change else None
     if change is None or asked is None:
         return ""
@@ -80,7 +80,7 @@ def unknowable(change: FaultReport | None) -> str:
 
 
 def exposure(run: StoredRun) -> Exposure:
-    """Of a stored run of which it can be said. Raises MissingEvidence with the name of what is missing."""
+    """Measure a stored run with known right counts. Raise MissingEvidence if a file is missing."""
     old, change, asked, anew = evidence.collect(run), run.change, run.question, run.countable_anew
     if not (change and asked and anew):
         return _shown(old)
@@ -91,21 +91,21 @@ def exposure(run: StoredRun) -> Exposure:
 
 
 def _shown(found: Evidence, from_us: int = 0, until_us: float = np.inf) -> Exposure:
-    """Between these moments. What is wrong in the end is so by the rule that holds then."""
+    """Measure between these times. Final errors are judged by the rule in force at the end."""
     events, cells, looks = found.events, found.cells, _since(found.samples, from_us)
-    # Only of a count it is known at each moment how large it may be.
+    # Only counts have a known upper limit at each time.
     seen, sent = cells.counts[looks.cell] & (looks.at_us < until_us), cells.counts[events.cell]
     samples = Samples(looks.cell[seen], looks.at_us[seen], looks.count[seen])
     wrong_in_the_end = np.flatnonzero((cells.final == WRONG) & np.isinf(until_us))
     wrong = stretches(samples, events.cell[sent], events.sent_us[sent], wrong_in_the_end)
-    measured = ~cells.marked[wrong.cell]  # nobody knows to the millisecond when a mark was sent
+    measured = ~cells.marked[wrong.cell]  # sentinel records have no exact send time
     epoch_s = found.epoch_ms / 1000
     from_s, to_s = wrong.from_s[measured], np.minimum(wrong.to_s[measured], until_us / 1e6)
     return Exposure(cells.code[wrong.cell[measured]], from_s - epoch_s, to_s - epoch_s)
 
 
 def _since(samples: Samples, from_us: int) -> Samples:
-    """As they would have been seen by somebody who came then: each cell at once, as it stood."""
+    """Return the samples as a reader that started at `from_us` would see them: first each cell's current value."""
     order = np.lexsort((samples.at_us, samples.cell))
     cell, at_us, count = samples.cell[order], samples.at_us[order], samples.count[order]
     overwritten = (cell[1:] == cell[:-1]) & (at_us[1:] <= from_us)
@@ -114,7 +114,7 @@ def _since(samples: Samples, from_us: int) -> Samples:
 
 
 def stretches(samples: Samples, sent_cell: NDArray[np.integer[Any]], sent_us: Ints, wrong_in_the_end: Ints) -> Exposure:
-    """`sent_*`: the events that count, a row each."""
+    """Find the intervals with wrong counts. `sent_*` has a row for each event that counts."""
     cell, at_us, count = samples.cell, samples.at_us, samples.count
     order = np.lexsort((at_us, cell))
     cell, at_us, count = cell[order], at_us[order], np.maximum(count[order], 0)
@@ -133,14 +133,14 @@ def stretches(samples: Samples, sent_cell: NDArray[np.integer[Any]], sent_us: In
 def _sent(
     cell: Ints, at_us: Ints, count: Ints, sent_cell: NDArray[np.integer[Any]], sent_us: Ints
 ) -> tuple[Floats, Ints]:
-    """For each look at a cell: when as many events as it shows had been sent, and how many had been by then."""
+    """Return for each sample when as many events as it shows had been sent, and how many had been sent by then."""
     order = np.lexsort((sent_us, sent_cell))
     sent_cell, sent_us = sent_cell[order], sent_us[order]
     begin, end = (np.searchsorted(sent_cell, cell, side=side) for side in ("left", "right"))
     wanted = begin + count - 1
     moments = np.append(sent_us.astype(np.float64), np.inf)
     covered_us = np.where(wanted < end, moments[np.minimum(wanted, len(sent_us))], np.inf)
-    # Both are ordered by cell and time, so that one sort of all of them counts the events before each look.
+    # Both are ordered by cell and time, so one sort of all rows counts the events before each sample.
     merged = np.lexsort(
         (np.append(np.zeros(len(sent_us)), np.ones(len(cell))), np.append(sent_us, at_us), np.append(sent_cell, cell))
     )
@@ -152,6 +152,6 @@ def _sent(
 
 
 def _highest_so_far(cell: Ints, count: Ints) -> Ints:
-    """Within each cell; cells are in order."""
+    """Return the running maximum within each cell; cells are in order."""
     width = int(count.max(initial=0)) + 1
     return np.asarray(np.maximum.accumulate(cell * width + count) - cell * width if len(cell) else count)

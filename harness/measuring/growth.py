@@ -1,7 +1,7 @@
-"""How the state of an engine grew under a load during which nothing leaves it, and what its checkpoints took. Pure.
+"""Measure the growth of an engine's state while nothing is evicted, and the cost of its checkpoints. Pure.
 
-All is told against the cells that lie in the state, and not against time: a commit costs what there is to commit. The
-engine tells it itself, batch by batch, when the state of that batch is in the checkpoint.
+The figures are shown against the number of cells in the state, not against time, because the cost of a commit depends
+on its size. The engine reports them per batch, once the batch's state is in the checkpoint.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ from harness.measuring.measurement import Commit, Growth, GrowthStep
 from harness.model import Progress, RunSpec
 
 STEPS = 5
-# In a load as short as one or two windows a state is filled, and does not grow.
+# A load of only one or two windows fills a state, but does not grow it.
 FEWEST_WINDOWS = 5
 
 
 def of_run(run: StoredRun) -> Growth | None:
-    """None: some of the state is evicted while the load goes on, or hardly a window is over when it ends, or the engine
-    does not tell what lies in it."""
+    """Measure the growth; None if it can't be measured.
+
+    That is so if state is evicted during the load, if the load is only a few windows long, or if the engine does not
+    report the state's size.
+    """
     if not keeps_all(run.spec) or run.spec.tape.load_ms < FEWEST_WINDOWS * run.spec.window_ms:
         return None
     return grown(progress_lines(run.store), run.epoch_ms)
 
 
 def keeps_all(spec: RunSpec) -> bool:
-    """No event is so old that its window could be closed before the load has ended."""
+    """Return True if no window can be closed before the load ends."""
     return spec.watermark_ms >= spec.tape.warm_up_ms + spec.tape.load_ms
 
 
 def grown(lines: Sequence[Progress], epoch_ms: int) -> Growth | None:
-    """Up to the largest state: what comes behind it was evicted by the closing events."""
+    """Take batches up to the largest state: after it, the closing events evicted."""
     told = sorted((line for line in lines if line.state_cells > 0), key=lambda line: line.at_ms)
     most = max((line.state_cells for line in told), default=0)
     upwards = [*takewhile(lambda line: line.state_cells < most, told)]
@@ -54,7 +57,7 @@ def _commit(line: Progress, epoch_ms: int) -> Commit:
 
 
 def _steps(commits: Sequence[Commit]) -> Iterator[GrowthStep]:
-    """Equal parts of the way up; one in which no batch ended is left out."""
+    """Split the growth into equal parts; leave out parts in which no batch ended."""
     most, low = commits[-1].cells, 0
     for part in range(1, STEPS + 1):
         high = most * part // STEPS
@@ -77,5 +80,5 @@ def _known(values: Sequence[int | None], of: Callable[[list[int]], float]) -> in
 
 
 def cells_at(found: Growth, at_s: float) -> int:
-    """In the last state that was known at that moment."""
+    """Return the size of the last state known at that time."""
     return max((each.cells for each in found.commits if each.at_s <= at_s), default=0)

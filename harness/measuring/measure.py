@@ -1,7 +1,6 @@
-"""What a stored run measured. Pure: from the files, never from a live system.
+"""Measure a stored run. Pure: from its files, never from a running system.
 
-No speed is given for wrong answers, and none when the generator did not keep its schedule: then there is no
-measurement at all, and `withheld` says why.
+Wrong results and a void load check allow no measurement of speed; `withheld` gives the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ RECOVERY, LATENCY = "recovery.json", "latency.parquet"
 
 
 def not_right(verdict: Verdict) -> str:
-    """Why nothing may be said of how fast the answers came. A missed objective is about speed, and hides none."""
+    """Return why wrong results forbid figures of speed.
+
+    A missed objective does not, because it is about speed itself.
+    """
     missed = [check.name for check in verdict.checks if check.outcome is not Outcome.PASS]
     worst = Outcome.worst([verdict.outcome, *(check.outcome for check in verdict.checks)])
     if worst is not Outcome.PASS and missed != ["objective"]:
@@ -42,7 +44,7 @@ def not_right(verdict: Verdict) -> str:
 
 
 def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None, clock: str) -> str:
-    """Why no speed may be given; empty when it may. `clock`: what was odd about the clocks of the run."""
+    """Return why figures of speed are withheld; "" if they are not. `clock`: irregularities of the run's clocks."""
     if wrong := not_right(verdict):
         return wrong
     if clock:
@@ -58,17 +60,17 @@ def withheld(spec: RunSpec, verdict: Verdict, certificate: Certificate | None, c
 
 @dataclass(frozen=True)
 class Measured:
-    """All that is derived from the files of a run."""
+    """All values derived from the files of a run."""
 
-    measurement: Measurement | None  # None: withheld, or the run did not come so far
-    timeline: pa.Table | None  # None: the load never began
+    measurement: Measurement | None  # None: withheld, or the run ended too early
+    timeline: pa.Table | None  # None: the load never started
     latency: pa.Table | None  # raw samples; None: withheld or not observed
 
 
 def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
-    """Measure, and write it beside what it was measured from."""
+    """Measure a run and write the results to its folder."""
     store, found, recovered = run.store, Measured(None, None, None), tuple[Recovery, ...]()
-    if verdict.totals:  # else it could not be judged, and no file of it is to be believed
+    if verdict.totals:  # otherwise it could not be judged, and none of its files is trusted
         found = from_files("a measurement", lambda: measure(run, verdict))
         recovered = from_files("a recovery", lambda: recoveries(run, verdict))
     store.write_json(RECOVERY, recovered)
@@ -83,22 +85,25 @@ def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
 
 
 def _in_texts(latency: pa.Table) -> Iterator[dict[str, pa.Array]]:
-    """Its ways by their names, some rows at once; an empty part comes first, so that an empty table has its columns."""
+    """Convert ways to their names, in parts; an empty part comes first, so that an empty table has its columns."""
     for part in (latency.schema.empty_table(), *latency.to_batches(max_chunksize=ROWS_AT_ONCE)):
         columns = {name: part.column(name) for name in latency.column_names}
         yield columns | {"way": columns["way"].cast(pa.string())}
 
 
 def recoveries(run: StoredRun, verdict: Verdict) -> tuple[Recovery, ...]:
-    """Beside the measurement and not in it: faults that make the generator late, or counts wrong, are just those whose
-    recovery is asked for. Against what was due, a void certificate hides nothing."""
+    """Measure recoveries separately from the measurement.
+
+    Faults that delay the generator, or make counts wrong, are those with the recoveries of interest. They are measured
+    against due times, so a void load check does not matter.
+    """
     if next(run.store.history("epoch"), None) is None:
         return ()
     return recovery.of_run(run, not_right(verdict))
 
 
 def measure(run: StoredRun, verdict: Verdict) -> Measured:
-    """No latency is even looked for where speed has to be withheld."""
+    """Measure all. If speed is withheld, do not even compute latency."""
     if next(run.store.history("epoch"), None) is None:
         return Measured(None, None, None)
     certificate = unless_missing(lambda: run.certificate)
@@ -135,7 +140,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         cost=() if resources is None else cost.costs(resources, events),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),
-        steady=None if bursts else _steady(run, table, load_s),  # it asks what comes of one rate
+        steady=None if bursts else _steady(run, table, load_s),  # it tests for a steady state at one rate
         observer=_observer(store, resources),
         catch_up=catching_up.of_run(run, latency.by_second if latency else None),
         bursts=bursts,
@@ -149,7 +154,7 @@ def _steady(run: StoredRun, table: pa.Table, load_s: float) -> Steady:
 
 
 def _outside_ends(latency: LatencyResult | None, lines: Lines) -> OutsideEnds | None:
-    """Only where results come while a batch runs does its end make a difference."""
+    """The end of a batch only matters if results appear while the batch runs."""
     found = latency.outside_ends if latency else None
     if found is None or found.withheld or lines.processed_as_seen:
         return found
@@ -157,7 +162,7 @@ def _outside_ends(latency: LatencyResult | None, lines: Lines) -> OutsideEnds | 
 
 
 def _last_change_ms(run: StoredRun, ended_ms: int) -> int:
-    """When the last of the load came to be seen. How long we waited to be sure of it is no work of the engine."""
+    """Return when the last result of the load was seen: the wait that follows is the harness' own, not the engine's."""
     samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows:
         told = next(run.store.history("still"), None)
@@ -168,12 +173,12 @@ def _last_change_ms(run: StoredRun, ended_ms: int) -> int:
 
 
 def taken_of(store: Store) -> str:
-    """What was taken from the machine while the load and the drain went on; "" where it does not matter."""
+    """Return the CPU taken from the machine during load and drain, in words; "" if it does not matter."""
     return next((str(entry["words"]) for entry in store.history("taken")), "")
 
 
 def _processed_per_s(lines: Lines, load_s: float) -> float | None:
-    """Over the load: what was done only in the drain does not count, nor what was told before it was sent."""
+    """Count events processed during the load: neither those of the drain nor those reported before they were sent."""
     if lines.processed is None or lines.sent is None or load_s <= 0:
         return None
     ends_s = np.array([0.0, load_s])
@@ -186,19 +191,19 @@ def _catch_up_per_s(lines: Lines) -> float | None:
 
 
 def _checkpoint_bytes(run: StoredRun) -> int | None:
-    """In the end."""
+    """Take the last value."""
     known = _known_of_state(run, "checkpoint_bytes")
     return int(known[-1]) if known else None
 
 
 def _gc_s(run: StoredRun) -> float | None:
-    """Of the load and the drain."""
+    """Take load and drain."""
     known = _known_of_state(run, "gc_s")
     return known[-1] - known[0] if known else None
 
 
 def _since_epoch(run: StoredRun, name: str) -> pa.Table:
-    """From the last look before the load on: what was used before it is no cost of it."""
+    """Start at the last sample before the load, because earlier use is no cost of the load."""
     table, epoch_ms = run.store.read_table(name), run.epoch_ms
     before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), epoch_ms)).column("at_ms")).as_py()
     return table if before is None else table.filter(pc.greater_equal(table.column("at_ms"), before))
@@ -210,7 +215,7 @@ def _known_of_state(run: StoredRun, name: str) -> list[float]:
 
 
 def _observer(store: Store, resources: pa.Table | None) -> Observer | None:
-    """What the observer told of itself, with the CPU of the process that it shares with the harness."""
+    """Combine the observer's own figures with the CPU of the harness process that it runs in."""
     told = next(store.history("observer"), None)
     share = cost.cpu_share(resources, "harness") if resources is not None else None
     if told is None or share is None:

@@ -1,7 +1,7 @@
-"""What a run measured, as values. Raw samples stay in the run's Parquet files; everything here is derived from them.
+"""The measured values of a run. Raw samples stay in the run's Parquet files; all values here are derived from them.
 
-Every figure carries its unit in its name, its count, and how exact it is. None means: could not be measured, and why
-stands beside it.
+Every figure has its unit in its name, its count, and its exactness. None means that it could not be measured; a reason
+is given next to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Quantiles:
-    """A distribution in ms. Never-visible events are counted in `censored`, and lie beyond every quantile."""
+    """A distribution in ms. Events that were never seen are counted in `censored`, and lie beyond every quantile."""
 
     count: int
     censored: int
@@ -27,23 +27,23 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Latency:
-    """One way of measuring latency: from intended times, and beside it from the moment of sending."""
+    """One way of measuring latency: from intended times, and for comparison from the time of sending."""
 
     way: str  # "probes" | "rank-matched" | "final value" | "first seen" | "yahoo"
     corrected: Quantiles
     uncorrected: Quantiles | None
-    exactness: str  # a whole sentence that says how exact this is, with numbers
+    exactness: str  # a sentence that describes the exactness, with numbers
     tail_is_lower_bound: bool = False
 
 
 @dataclass(frozen=True)
 class OutsideEnds:
-    """Latency of what was not due in the end of a batch, of an engine that says when those were."""
+    """Latency without events due at the end of a batch, for an engine that reports those times."""
 
-    ends: int  # that have to do with the load
+    ends: int  # number of ends during the load
     longest_ms: float
-    left_out_share: float  # of the events
-    latency: tuple[Latency, ...]  # none: withheld
+    left_out_share: float  # share of the events
+    latency: tuple[Latency, ...]  # empty: withheld
     withheld: str = ""
 
     def latency_by(self, way: str) -> Latency | None:
@@ -52,7 +52,7 @@ class OutsideEnds:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one part of the run used, over the whole load and drain (no warm-up), dead children included."""
+    """The resources that one part used over load and drain (no warm-up), including ended child processes."""
 
     part: str  # "engine" | "python workers" | "kafka" | "redis" | "generator" | "harness"
     cpu_user_s: float
@@ -63,96 +63,98 @@ class Cost:
 
 @dataclass(frozen=True)
 class Steady:
-    """Whether the run ever got steady, from when to when (seconds since the epoch), and by which bounds."""
+    """The result of the test for a steady state: when (seconds since the load start), and by which bounds."""
 
     steady: bool
     from_s: float | None
     to_s: float | None
     sentence: str
-    bounds: Mapping[str, float]  # name of the slope -> its upper 95 % bound, in the share it is held against
+    bounds: Mapping[str, float]  # name of the slope -> its upper 95 % bound, relative to its reference
     limits: Mapping[str, float]
-    slopes: Mapping[str, float] = field(default_factory=dict)  # the estimates below the bounds
+    slopes: Mapping[str, float] = field(default_factory=dict)  # the estimates to these bounds
 
 
 @dataclass(frozen=True)
 class Observer:
-    """How the results were looked at, and what that cost."""
+    """The polling of the results, and its cost."""
 
     period_ms: float
     period_p99_ms: float
     scans: int
-    cells_sampled_share: float  # 1.0: every cell was looked at
+    cells_sampled_share: float  # 1.0: every cell was polled
     cpu_share: float  # of one core, observer and harness together
 
 
 class Lack(StrEnum):
-    """Why such a figure has no value, as a reader sees it; the worst first."""
+    """The reason why a figure has no value, as shown to a reader; the worst first."""
 
-    NO_END = "for good"  # what it measures lasted until the end
-    NEVER = "never"  # it could have come, and did not
+    NO_END = "for good"  # the measured state lasted to the end
+    NEVER = "never"  # it could have happened, and did not
     WITHHELD = "withheld"
-    UNKNOWN = "not known"  # it could not come, because the load had ended, or was not looked at
+    UNKNOWN = "not known"  # it could not happen before the load ended, or was not measured
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure of a recovery, a catch-up or a burst. Without a value it has a lack, and the note says more."""
+    """One figure of a recovery, a catch-up or a burst. Without a value it has a lack, explained by the note."""
 
     value: float | None
     note: str = ""
-    over_twin: float | None = None  # less the same of a run with the same seed and no fault
+    over_twin: float | None = None  # minus the same figure of the baseline run (same seed, no fault)
     lack: Lack | None = None  # also None in files of older versions
 
     def text(self, write: Callable[[float], str]) -> str:
-        """Its value as `write` writes it, else what it lacks."""
+        """Format the value with `write`, or show its lack."""
         return write(self.value) if self.value is not None else str(self.lack or "-")
 
 
 @dataclass(frozen=True)
 class NewOrders:
-    """What it was worth to start an engine that was behind anew, with other orders. Some seconds count from its first
-    start, the others from the last word of the old orders."""
+    """The effect of restarting an engine that was behind with another run config.
+
+    Some times count from its first start, others from the last progress line under the old config.
+    """
 
     fault: str
-    at_s: float  # since its first start: that last word
-    to_do: float  # events, then
-    away: Quantity  # s until the first word of the new ones
+    at_s: float  # since its first start: that last line
+    to_do: float  # events to process at that time
+    away: Quantity  # s until the first progress line under the new config
     before_per_s: Quantity
     after_per_s: Quantity
-    paid: Quantity  # s until more was done than the old ones would have done
-    without: Quantity  # s since its first start; the old ones would have had nothing left to do
+    paid: Quantity  # s until more was done than the old config would have done
+    without: Quantity  # s since its first start until the old config would have caught up
 
 
 @dataclass(frozen=True)
 class CatchUp:
-    """How an engine worked off what was waiting when it started."""
+    """How an engine processed the backlog that existed when it started."""
 
     waiting: int
-    oldest_s: float  # so old the oldest of it was
-    started_s: float  # since the epoch
-    caught_up: Quantity  # s since its start; it had no more to do than in the end of the load
-    fresh: Quantity  # s since its start; what came in was as soon to be seen as in the end of the load
+    oldest_s: float  # age of the oldest waiting event
+    started_s: float  # since the load start
+    caught_up: Quantity  # s since its start, until it was no further behind than at the end of the load
+    fresh: Quantity  # s since its start, until latency was as low as at the end of the load
     per_s: float | None  # until it had caught up
     cpu_s_per_million: float | None  # of the engine, until then
-    largest: float | None = None  # so many events it had to do at the most
+    largest: float | None = None  # the largest number of events to process
     new_orders: tuple[NewOrders, ...] = ()
 
 
 @dataclass(frozen=True)
 class Burst:
-    """What one burst of the load did. Seconds since the epoch."""
+    """The effect of one burst. Times are in seconds since the load start."""
 
     from_s: float
     until_s: float
     rate_per_s: float
-    times: float  # the rate before it
-    area: Quantity  # event-seconds above the band, of what was due from its beginning until the next one's
-    back: Quantity  # s after its end; what came in from then on was in the band
+    times: float  # as a multiple of the rate before it
+    area: Quantity  # event-seconds above the band, for events due until the next burst
+    back: Quantity  # s after its end, until latency was in the band again
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What was seen in a burst, or in the time before, between or after."""
+    """The figures of a burst, or of the time before, between or after bursts."""
 
     name: str
     from_s: float
@@ -162,7 +164,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Bursts:
-    """How an engine bore the bursts of the load."""
+    """How an engine handled the bursts of the load."""
 
     band_ms: Quantity  # of p99 of latency in a second of steady load
     bursts: tuple[Burst, ...]
@@ -171,21 +173,21 @@ class Bursts:
 
 @dataclass(frozen=True)
 class Commit:
-    """The state of one batch when it was in the checkpoint. None: the engine does not tell it."""
+    """The state of one batch when its checkpoint was written. None: the engine does not report it."""
 
-    at_s: float  # since the epoch
+    at_s: float  # since the load start
     cells: int
     state_bytes: int | None
-    memory_bytes: int | None  # of the store of the state
-    took_ms: int | None  # all tasks together
+    memory_bytes: int | None  # of the state store
+    took_ms: int | None  # summed over tasks
     written_bytes: int | None
 
 
 @dataclass(frozen=True)
 class GrowthStep:
-    """An equal part of the way up to the largest state: the largest sizes, and the median of its commits."""
+    """An equal part of the growth to the largest state: the largest sizes, and the median of its commits."""
 
-    cells: int  # in its end
+    cells: int  # at its end
     commits: int
     state_bytes: int | None
     memory_bytes: int | None
@@ -195,7 +197,7 @@ class GrowthStep:
 
 @dataclass(frozen=True)
 class Growth:
-    """How the state of an engine grew while nothing left it."""
+    """How an engine's state grew while nothing was evicted."""
 
     commits: tuple[Commit, ...]
     steps: tuple[GrowthStep, ...]
@@ -203,7 +205,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Turn:
-    """A stretch of the load with another reader of the results, or without. Seconds since the epoch."""
+    """A part of the load with or without another reader of the results. Times are in seconds since the load start."""
 
     reads: bool
     from_s: float
@@ -213,15 +215,15 @@ class Turn:
 
 @dataclass(frozen=True)
 class Company:
-    """What another reader of the results cost the job."""
+    """The cost to the job of another reader of the results."""
 
     turns: tuple[Turn, ...]
-    ratios: Mapping[str, Quantity]  # by the name of a figure: with a reader, as a multiple of without
+    ratios: Mapping[str, Quantity]  # figure -> value with a reader divided by the value without
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """All figures of one run; there is none for a run whose answers are wrong or whose certificate is void."""
+    """All figures of one run; there is none if its results are wrong or its load check is void."""
 
     events: int
     offered_per_s: float
@@ -229,21 +231,21 @@ class Measurement:
     catch_up_per_s: float | None
     load_s: float
     ready_s: float
-    drain_s: float  # until the last of the load was to be seen
+    drain_s: float  # until the last result of the load was seen
     latency: tuple[Latency, ...]
     never_final_share: float | None  # of cells
-    dipped_share: float | None  # of cells: their count went back at some moment
+    dipped_share: float | None  # share of cells whose count decreased at some time
     cost: tuple[Cost, ...]
     checkpoint_bytes: int | None
     gc_s: float | None  # of the engine's JVM
     steady: Steady | None
     observer: Observer | None
-    processed_as_seen: bool = False  # by the results; else by the engine's own offsets
-    outside_ends: OutsideEnds | None = None  # the engine tells of no ends of batches
-    catch_up: CatchUp | None = None  # nothing was waiting
-    bursts: Bursts | None = None  # there were none in the load
-    growth: Growth | None = None  # some of the state left it meanwhile, or nobody tells what lay in it
-    company: Company | None = None  # nobody else read the results
+    processed_as_seen: bool = False  # True: `processed` is read off the results; False: off the engine's own offsets
+    outside_ends: OutsideEnds | None = None  # None: the engine reports no ends of batches
+    catch_up: CatchUp | None = None  # None: there was no backlog
+    bursts: Bursts | None = None  # None: the load had none
+    growth: Growth | None = None  # None: state was evicted during the load, or its size is not reported
+    company: Company | None = None  # None: there was no other reader
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)
@@ -251,7 +253,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Recovery:
-    """How an engine came back from one fault. Seconds since the epoch; the quantities' own count from the strike."""
+    """How an engine recovered from one fault.
+
+    Times are in seconds since the load start; quantities count from the strike.
+    """
 
     fault: str
     struck_s: float
@@ -260,7 +265,7 @@ class Recovery:
     quantities: Mapping[str, Quantity]  # named with their unit, see harness/measuring/recovery.py
 
 
-# One row per second of the run, relative to the epoch; a column that could not be known is full of nulls.
+# One row per second since the load start; an unknown column is full of nulls.
 TIMELINE = (
     "second",
     "offered_per_s",

@@ -1,7 +1,7 @@
-"""Which events another time than their own puts into another window. Pure, but for the files of the run.
+"""Find events that another time than their own assigns to another window. Pure, except for reading the run's files.
 
-How far an event is out of order is how long after its own time the broker had it, or was given it: what lies far back
-is misplaced by every time that comes later.
+The disorder of an event is the delay from its own time until the broker got it: a large delay misplaces it by every
+later time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from workloads.registry import oracle_of
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Of all events of the load that count."""
+    """The result for all events of the load that count."""
 
     delay_ms: Ints  # from each event's own time until it was in Kafka
-    by: dict[Time, Mask]  # which of them each time puts elsewhere; of times that nobody wrote down nothing is known
+    by: dict[Time, Mask]  # the events that each time misplaces; times without a record are missing
 
     def share(self, time: Time) -> float:
         return float(self.by[time].mean()) if len(self.delay_ms) else 0.0
@@ -51,7 +51,7 @@ def _of_load(log: pa.Table) -> pa.Table:
 
 
 def _known(run: StoredRun, log: pa.Table) -> Iterator[tuple[Time, Ints]]:
-    """When each event was handed over, by the books of the load, where Kafka has kept something else."""
+    """Yield the known times of each event. Ingestion times come from the send log if Kafka keeps another time."""
     stamped_ms = _ints(log, STAMPED)
     row = send_rows(run.sends, _ints(log, "event_id"))
     sent_us = np.append(np.asarray(run.sends.column("sent_us").to_numpy(), dtype=np.int64), 0)[row]
@@ -65,7 +65,7 @@ def _known(run: StoredRun, log: pa.Table) -> Iterator[tuple[Time, Ints]]:
 
 
 def _places(log: pa.Table, at_ms: Ints, oracle: Oracle) -> NDArray[np.int64]:
-    """Pairs of an event and the window in which it lies, of the first value: rows of two columns."""
+    """Return pairs of an event and its window, for the first value only, as rows of two columns."""
     columns = {name: np.asarray(log.column(name).to_numpy()) for name in log.column_names}
     row, cell, *_ = oracle.places({**columns, times.OWN: at_ms})
     first = oracle.codes.keys(cell) < oracle.groups
@@ -73,7 +73,7 @@ def _places(log: pa.Table, at_ms: Ints, oracle: Oracle) -> NDArray[np.int64]:
 
 
 def _differ(own: NDArray[np.int64], other: NDArray[np.int64], events: int) -> Mask:
-    """An event whose windows are not all the same."""
+    """Select events with different sets of windows."""
     pairs, often = np.unique(np.concatenate((own, other)), axis=0, return_counts=True)
     differ = np.zeros(events, dtype=np.bool_)
     differ[pairs[often == 1, 0]] = True

@@ -1,4 +1,4 @@
-"""Was the run as fast as it was asked to be? A question of its own, answered after the figures are known."""
+"""Check whether the run met its speed objective, after the figures are known."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from harness.model import CheckResult, Outcome, Verdict
 def with_objective(
     verdict: Verdict, measurement: Measurement | None, objective_p99_ms: float | None, starved: str = ""
 ) -> Verdict:
-    """The verdict with the check `objective` at its end, if an objective was stated. `starved`: what the machine gave
-    to an engine that it did not let run."""
+    """Add the check `objective` to a verdict, if an objective was given.
+
+    `starved`: the CPU that the machine gave an engine that it kept from running.
+    """
     if objective_p99_ms is None:
         return verdict
     result = check(measurement, objective_p99_ms, starved)
@@ -22,7 +24,7 @@ def with_objective(
 
 
 def check(measurement: Measurement | None, objective_p99_ms: float, starved: str = "") -> CheckResult:
-    """Where the figure had to be withheld, nobody knows: UNKNOWN."""
+    """Compare p99 latency with the objective; UNKNOWN if the figure was withheld."""
     p99_ms = headline_p99_ms(measurement)
     if p99_ms is None:
         sentence = f"p99 latency was not measured, so the objective of {objective_p99_ms:,.0f} ms can't be judged"
@@ -38,6 +40,6 @@ def check(measurement: Measurement | None, objective_p99_ms: float, starved: str
 
 
 def headline_p99_ms(measurement: Measurement | None) -> float | None:
-    """By probes, which are exact whatever the disorder, else rank-matched."""
+    """Return p99 by probes, which are exact whatever the disorder, else rank-matched."""
     ways = [measurement.latency_by(way) for way in ("probes", "rank-matched")] if measurement else []
     return next((each.corrected.p99 for each in ways if each and each.corrected.p99 is not None), None)

@@ -1,11 +1,11 @@
-"""How an engine came back from each fault of a stored run: how long what took, and what a reader saw meanwhile. Pure.
+"""Measure how an engine recovered from each fault of a stored run: durations, and what a reader saw meanwhile. Pure.
 
-All times are seconds since the fault struck. A quantity without a value says what it lacks: it never came although it
-could have, or it can't be known because the load had ended or the next fault struck first. One that does not apply to
-this fault or engine is not there. Quantities that tell how fast the engine is are withheld where its counts are wrong.
+All times are seconds since the fault struck. A quantity without a value has a lack: it never happened although it could
+have, or it is unknown because the load had ended or the next fault struck first. A quantity that does not apply to the
+fault or engine is missing. Quantities that depend on the engine's speed are withheld if its counts are wrong.
 
-The quantities agree with each other: started again <= first output <= first fresh window, first output <= caught up,
-and what was noticed only after the engine had recovered has detected nothing.
+The quantities agree with each other: started again <= first output <= first fresh window, first output <= caught up. A
+sign that came only after the engine had recovered counts as no detection.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from harness.measuring.watched import Watched, twin_of, watched
 from harness.metering import clock_steps
 from harness.util.texts import many
 
-# So many times its usual pause without a word, and an engine is silent; pauses shorter than this are usual for anybody.
+# An engine is silent after this multiple of its usual pause; pauses shorter than this are usual for any engine.
 SILENT_FACTOR = 3.0
 SHORTEST_SILENCE_S = 1.0
-FEWEST_PAUSES = 5  # to say what is usual
+FEWEST_PAUSES = 5  # to know the usual pause
 UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, too few to say what is usual"
 STEADY_OUTPUT = "the results did not pause for longer than usual"
 OVER = "what it did was seen undone; after a kill: the engine was seen to have gone on"
-CALM_S = 5  # a backlog has to be small again for so many seconds, and known for so many before the fault
-# An engine is behind when it has a second's worth of events more to do than usual. Less is the noise of a figure that
-# is read once a second.
+CALM_S = 5  # seconds for which a backlog must be small again, and must be known before the fault
+# An engine is behind if it has one second's worth of events more to do than usual. Less is noise of a figure that is
+# read once a second.
 BEHIND_S = 1.0
 BASELINE_SHARE = 0.95
 GRID_S = 0.1
 
-# Name: what it is called, and its unit.
+# Quantity -> its label and unit.
 WORDS: dict[str, tuple[str, str]] = {
     "detect_s": ("detected", "s"),
     "over_s": ("fault over", "s"),
@@ -56,13 +56,15 @@ OF_SPEED = ("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_
 
 
 def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock: str = "") -> tuple[Recovery, ...]:
-    """A recovery for each fault that landed, from its strike until the next one's. `withheld`: why nothing is told of
-    speed; `clock`: why nothing is told of any time."""
+    """Measure the recovery from each fault that landed, from its strike until the next one's.
+
+    `withheld`: why figures of speed are withheld; `clock`: why all times are withheld.
+    """
     return tuple(_recovery(run, number, twin, withheld, clock) for number in range(len(run.faults)))
 
 
 def of_run(run: StoredRun, withheld: str) -> tuple[Recovery, ...]:
-    """Empty where no fault landed."""
+    """Measure a stored run; empty if no fault landed."""
     if not any(entry["report"]["landed"] for entry in run.store.history("fault")):
         return ()
     return recover(watched(run), twin_of(run.store), withheld, clock_steps.in_words(run.store))
@@ -70,21 +72,23 @@ def of_run(run: StoredRun, withheld: str) -> tuple[Recovery, ...]:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """What one fault is answerable for."""
+    """The time that is attributed to one fault."""
 
     struck_s: float
     landed_s: float
-    over_s: float | None  # None: it was not seen undone
+    over_s: float | None  # None: its end was not observed
     until_s: float
-    first_struck_s: float  # nothing had struck before
-    last: bool  # no other fault struck after it
+    first_struck_s: float  # the strike of the first fault
+    last: bool  # it is the last fault
 
     @property
     def lasted_s(self) -> float:
         return self.until_s - self.struck_s
 
     def unreached(self, nothing_was_left: str = "") -> Quantity:
-        """It never came. Where it could not, because of the next fault or for another reason, that is not known."""
+        """Return a quantity for an event that did not happen: never, or unknown if the next fault or another reason
+        prevented it.
+        """
         if nothing_was_left:
             return Quantity(None, nothing_was_left, lack=Lack.UNKNOWN)
         if not self.last:
@@ -97,14 +101,14 @@ class _Stretch:
 
 @dataclass(frozen=True)
 class _Outage:
-    """What the fault did to the output of the engine."""
+    """The effect of the fault on the engine's output."""
 
-    interrupted: bool  # it was started again, or its results paused for longer than usual
-    output: Quantity  # the first one
+    interrupted: bool  # it was restarted, or its results paused for longer than usual
+    output: Quantity  # the first output after it
 
     @property
     def back_s(self) -> float:
-        """When output was there again, since the strike."""
+        """When output had returned, since the strike."""
         if self.output.value is None:
             return np.inf
         return self.output.value if self.interrupted else 0.0
@@ -138,7 +142,7 @@ def _stretch(run: Watched, number: int) -> _Stretch:
 
 
 def _quantities(run: Watched, stretch: _Stretch, twin: Watched | None) -> Iterator[tuple[str, Quantity]]:
-    """In the order in which they are told."""
+    """Yield the quantities in the order in which they are shown."""
     back_s = [s for s in run.starts_s if stretch.landed_s <= s <= stretch.until_s]
     outage = _outage(run, stretch, back_s)
     caught_up = None if run.backlog is None else _caught_up(run, run.backlog, stretch, outage, twin)
@@ -163,7 +167,7 @@ def _quantities(run: Watched, stretch: _Stretch, twin: Watched | None) -> Iterat
 
 
 def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> Iterator[tuple[str, Quantity]]:
-    """Only what a run without a fault has too."""
+    """Compare the quantities that the baseline run has too."""
     for name in ("peak_backlog", "backlog_area", "longest_silence_s"):
         mine, other = (each[name].value if name in each else None for each in (found, twin))
         if mine is not None and other is not None:
@@ -171,7 +175,7 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
 
 
 def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage:
-    """Output counts from the new start; else from the first unusual pause that began before the fault was over."""
+    """Count output from the restart, else from the first unusual pause that began before the fault was over."""
     if back_s:
         return _Outage(True, _first_output(run, stretch, back_s[0], _of_the_new(run, stretch, back_s[0])))
     paused_s = _first_pause_s(run, stretch)
@@ -181,15 +185,18 @@ def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage
 
 
 def _of_the_new(run: Watched, stretch: _Stretch, back_s: float) -> Floats:
-    """Changes that the process before can't have made. Either the look before began when that was gone, or a window is
-    new that began later. A look that begins before a kill may see after it what the old process wrote."""
+    """Return changes that the old process can't have made.
+
+    Either the poll before began after that process was gone, or the window is new and began later. A poll that begins
+    before a kill may read after it what the old process wrote.
+    """
     gone_s = max([stretch.landed_s, *(s for s in run.stops_s if s <= back_s)])
     fresh = [seen_s for start_s, seen_s in run.windows.items() if start_s >= gone_s]
     return np.union1d(run.changes_s[run.since_s >= gone_s], fresh)
 
 
 def _first_pause_s(run: Watched, stretch: _Stretch) -> float | None:
-    """When the first unusual pause of the results began that this fault may have made."""
+    """Return when the first unusual pause of the results began that this fault may have caused."""
     usual_s = _silent_after_s(run.changes_s, stretch, run.load_s)
     if usual_s is None:
         return None
@@ -202,7 +209,7 @@ def _first_pause_s(run: Watched, stretch: _Stretch) -> float | None:
 
 
 def _detected(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> Quantity:
-    """By whatever came first. A sign that came when all was well again is one of something else."""
+    """Return the first sign of the fault. A sign that came after the recovery belongs to something else."""
     signs = [(s, "it ended by itself") for s in run.stops_s]
     signs += [(s, f"it logged: {line}") for s, line in run.errors]
     usual_s = _silent_after_s(run.progress_s, stretch, run.load_s)
@@ -218,7 +225,7 @@ def _detected(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quant
 
 
 def _well_again(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Quantity | None) -> tuple[float, str]:
-    """Until when a sign can be one of this fault, and what that moment is."""
+    """Return until when a sign can belong to this fault, and the name of that time."""
     moments = [(stretch.lasted_s, "the end of its time")]
     if outage.interrupted:
         moments.append((outage.back_s, "its first output"))
@@ -232,7 +239,7 @@ def _well_again(run: Watched, stretch: _Stretch, outage: _Outage, caught_up: Qua
 
 
 def _over(stretch: _Stretch) -> Quantity:
-    """What the page marks at the end of a fault's band."""
+    """Return the time that the page marks as the end of the fault."""
     if stretch.over_s is None:
         return Quantity(None, "what it did was not seen undone", lack=Lack.NEVER)
     return Quantity(stretch.over_s - stretch.struck_s, OVER)
@@ -246,7 +253,7 @@ def _first_output(run: Watched, stretch: _Stretch, began_s: float, changes_s: Fl
 
 
 def _first_fresh(run: Watched, stretch: _Stretch, outage: _Outage) -> Quantity:
-    """The first window that had not begun when the fault landed."""
+    """Return when the first window was seen that had not begun when the fault landed."""
     fresh = {start: seen for start, seen in run.windows.items() if start >= stretch.landed_s}
     output_s = np.inf if outage.output.value is None else stretch.struck_s + outage.output.value
     seen_s = [seen for seen in fresh.values() if output_s <= seen <= stretch.until_s]
@@ -256,7 +263,7 @@ def _first_fresh(run: Watched, stretch: _Stretch, outage: _Outage) -> Quantity:
 
 
 def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage, twin: Watched | None) -> Quantity:
-    """While events come: that a backlog goes away when nothing comes any more is no catching up."""
+    """Return when the engine caught up, during the load only: without new events any backlog shrinks."""
     usual, whose = _usual_backlog(run, backlog, stretch, twin)
     if usual is None:
         return Quantity(None, whose, lack=Lack.UNKNOWN)
@@ -279,7 +286,7 @@ def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage
 
 
 def _usual_backlog(run: Watched, backlog: Floats, stretch: _Stretch, twin: Watched | None) -> tuple[float | None, str]:
-    """With more than this to do it is behind, and where that is taken from; else why it is not known."""
+    """Return the backlog above which the engine is behind, and its source; without one, None and the reason."""
     before, whose = _of_seconds(backlog, 0.0, stretch.first_struck_s)[:-1], "before the fault"
     if len(before) < CALM_S and twin is not None and twin.backlog is not None:
         before, whose = _of_seconds(twin.backlog, 0.0, run.load_s), "of its twin"
@@ -289,21 +296,24 @@ def _usual_backlog(run: Watched, backlog: Floats, stretch: _Stretch, twin: Watch
 
 
 def _felt_s(stretch: _Stretch, outage: _Outage) -> float:
-    """For how long an engine may fall behind because of the fault: until it was over, and output had come back."""
+    """Return how long the fault may make an engine fall behind: until it is over and output has returned."""
     over_s = stretch.until_s if stretch.over_s is None else stretch.over_s
     return max(over_s - stretch.struck_s, min(outage.back_s, stretch.lasted_s))
 
 
 def _kept_up(outage: _Outage, words: str) -> Quantity:
-    """Who never fell behind has caught up with the first output."""
+    """An engine that never fell behind has caught up with its first output."""
     if outage.back_s < np.inf:
         return Quantity(outage.back_s, f"never fell behind: {words}")
     return replace(outage.output, note=f"no output came: {outage.output.note}")
 
 
 def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
-    """From one visible change to the next. The first pause began with the last change before the first fault; before
-    a later one it belongs to the fault before."""
+    """Return the longest pause between visible changes.
+
+    For the first fault it includes the pause from the last change before the strike; before a later fault that pause
+    belongs to the fault before.
+    """
     first = stretch.struck_s == stretch.first_struck_s
     before = run.changes_s[run.changes_s <= stretch.struck_s][-1:] if first else np.array([stretch.struck_s])
     seen = np.append(before, stretch.inside(run.changes_s))
@@ -318,7 +328,7 @@ def _longest_silence(run: Watched, stretch: _Stretch) -> Quantity:
 
 
 def _loud_stop(run: Watched, stretch: _Stretch, stops_s: list[float]) -> Quantity:
-    """The outage: from the first time it ended by itself until something came out after the last."""
+    """Return the outage from the first stop by itself to the first output after the last."""
     after = stretch.inside(run.changes_s[run.since_s >= stops_s[-1]])
     often = many(len(stops_s), "stop")
     if not len(after):
@@ -342,7 +352,7 @@ def _wrong_value(run: Watched, stretch: _Stretch) -> Quantity:
 
 
 def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:
-    """Two detectors, the engine's own word and what a reader sees: for how long only one of them was alarmed."""
+    """Compare two detectors, the engine's progress and the visible results: how long only one of them was alarmed."""
     told, seen = (_alarmed(moments_s, run, stretch) for moments_s in (run.progress_s, run.changes_s))
     if told is None or seen is None:
         return Quantity(None, UNUSUAL, lack=Lack.UNKNOWN)
@@ -352,13 +362,13 @@ def _disagreed(run: Watched, stretch: _Stretch) -> Quantity:
 
 
 def silent_s(run: Watched, moments_s: Floats) -> Floats:
-    """At each second of the run, for how long it had been silent."""
+    """Return for each second of the run how long there had been no change."""
     seconds = np.arange(1, int(np.ceil(run.end_s)) + 1, dtype=np.float64)
     return seconds - _before(moments_s, seconds, 0.0)
 
 
 def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.bool_] | None:
-    """On a grid, up to when all was done."""
+    """Return alarms on a time grid that ends when all was done."""
     after_s = _silent_after_s(moments_s, stretch, run.load_s)
     if after_s is None:
         return None
@@ -369,8 +379,10 @@ def _alarmed(moments_s: Floats, run: Watched, stretch: _Stretch) -> NDArray[np.b
 
 
 def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> float | None:
-    """From what was usual before the fault, or, where that was too little, in the whole load or the whole run: a middle
-    is not moved by one long pause."""
+    """Return the pause that counts as silence, from the median pause before the fault.
+
+    If there were too few pauses, take those of the load or the run. A median is not moved by one long pause.
+    """
     for from_s, to_s in ((0.0, stretch.first_struck_s), (0.0, load_s), (-np.inf, np.inf)):
         pauses_s = np.diff(moments_s[(moments_s >= from_s) & (moments_s <= to_s)])
         if len(pauses_s) >= FEWEST_PAUSES:
@@ -379,7 +391,7 @@ def _silent_after_s(moments_s: Floats, stretch: _Stretch, load_s: float) -> floa
 
 
 def _silences(moments_s: Floats, usual_s: float, stretch: _Stretch) -> Iterator[tuple[float, str]]:
-    """When each silence of the stretch became one, and since when it had lasted."""
+    """Yield when each pause became a silence, and since when it had lasted."""
     words_s = np.append(moments_s, np.inf)
     for last_s in words_s[:-1][np.diff(words_s) > usual_s].tolist():
         if last_s + usual_s >= stretch.struck_s:
@@ -389,11 +401,11 @@ def _silences(moments_s: Floats, usual_s: float, stretch: _Stretch) -> Iterator[
 
 
 def _before(moments_s: Floats, at_s: Floats, never: float) -> Floats:
-    """The newest moment before each of `at_s`."""
+    """Return the newest time before each of `at_s`."""
     place = np.searchsorted(moments_s, at_s, side="right") - 1
     return np.where(place >= 0, np.append(moments_s, never)[place], never)
 
 
 def _of_seconds(values: Floats, from_s: float, to_s: float) -> Floats:
-    """Those seconds that lie wholly or partly between."""
+    """Return the seconds that overlap this time."""
     return values[max(0, int(from_s)) : max(0, int(np.ceil(to_s)))]

@@ -1,7 +1,7 @@
 """Statistics of a few kinds of figures. Pure: arrays in, values out; each bootstrap takes its seed.
 
-Percentiles come from raw samples and are never averaged. What is judged over repeats is judged on rounds, because
-samples within a round hang together and are no evidence of their own.
+Percentiles come from raw samples and are never averaged. Comparisons over repeats use one value per round, because
+samples within a round are correlated.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HALVES = 40
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and where the truth lies with 95 %; one round alone has no interval."""
+    """An estimate with its 95 % confidence interval; a single round has no interval."""
 
     median: float
     low: float | None
@@ -33,7 +33,10 @@ class Interval:
 
 
 def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
-    """Of raw samples. What was never seen lies beyond all of them: a quantile that falls there is None, as the mean."""
+    """Compute quantiles of raw samples.
+
+    Samples that were never seen lie beyond all others: a quantile among them is None, and so is the mean.
+    """
     values = np.sort(np.asarray(samples, dtype=np.float64))
 
     def at(share: float) -> float | None:
@@ -45,13 +48,13 @@ def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
 
 
 def merged(rounds: Sequence[ArrayLike], censored: int = 0) -> Quantiles:
-    """Of the raw samples of all rounds as one heap."""
+    """Compute quantiles of the raw samples of all rounds together."""
     arrays = [np.asarray(each, dtype=np.float64) for each in rounds]
     return quantiles(np.concatenate([np.empty(0), *arrays]), censored)
 
 
 def median_interval(values: Sequence[float], seed: int, draws: int = 10 * DRAWS) -> Interval:
-    """The median over rounds, and its bootstrap interval."""
+    """Compute the median over rounds and its bootstrap interval."""
     rounds = np.asarray(values, dtype=np.float64)
     if len(rounds) < 2:
         return Interval(float(np.median(rounds)), None, None, len(rounds))
@@ -63,7 +66,7 @@ def median_interval(values: Sequence[float], seed: int, draws: int = 10 * DRAWS)
 
 @dataclass(frozen=True)
 class Ratio:
-    """One figure by another, and where the truth lies at the level that was asked for."""
+    """A ratio of two figures, with its interval at the requested level."""
 
     estimate: float
     low: float
@@ -72,8 +75,10 @@ class Ratio:
 
 
 def student(level: float, freedom: int) -> float:
-    """Within so many standard errors a mean lies with this certainty, where the errors are known from few values alone
-    (the two-sided quantile of Student's t; Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return the two-sided quantile of Student's t (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+
+    A mean lies within this many standard errors at this level, if the errors are estimated from few values.
+    """
 
     def within(share: float) -> float:
         angle = share * pi / 2
@@ -89,10 +94,10 @@ def student(level: float, freedom: int) -> float:
 
 
 def holm(chances: Sequence[float], alpha: float) -> list[float]:
-    """At which alpha each of several questions is asked, so that all together err no more often than one at `alpha`.
+    """Return the level of each of several tests, so that together they err no more often than one at `alpha`.
 
-    `chances`: of each question, that its answer came about by chance. The surest is asked at the strictest; at the
-    first that fails all that are less sure fail with it.
+    `chances` are p-values. The smallest is tested at the strictest level; at the first failure all larger ones fail
+    too.
     """
     asked, of = [0.0] * len(chances), 0.0
     failed = False
@@ -105,7 +110,7 @@ def holm(chances: Sequence[float], alpha: float) -> list[float]:
 
 
 def binomial_bounds(found: int, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """Where a share lies of which `found` among `of` were seen: exact (Clopper and Pearson)."""
+    """Return the exact interval (Clopper and Pearson) of a share from `found` out of `of`."""
     tail = (1 - level) / 2
     low = 0.0 if found == 0 else _root(lambda share: _at_least(found, of, share) - tail)
     high = 1.0 if found == of else _root(lambda share: _at_least(found + 1, of, share) - (1 - tail))
@@ -113,13 +118,13 @@ def binomial_bounds(found: int, of: int, level: float = LEVEL) -> tuple[float, f
 
 
 def _at_least(found: int, of: int, share: float) -> float:
-    """How likely it is to see so many or more."""
+    """Return the probability of this many or more."""
     ways = (lgamma(of + 1) - lgamma(n + 1) - lgamma(of - n + 1) for n in range(found, of + 1))
     return sum(exp(way + n * log(share) + (of - n) * log1p(-share)) for n, way in enumerate(ways, found))
 
 
 def _root(rises: Callable[[float], float]) -> float:
-    """Where it passes zero between 0 and 1, by halves."""
+    """Find by bisection where the function passes zero between 0 and 1."""
     low, high = 0.0, 1.0
     for _ in range(HALVES):
         middle = (low + high) / 2
@@ -129,7 +134,7 @@ def _root(rises: Callable[[float], float]) -> float:
 
 @dataclass(frozen=True)
 class Slope:
-    """A straight line's slope, per unit of x, and its one-sided upper bound."""
+    """The slope of a straight line, per unit of x, and its one-sided upper bound."""
 
     estimate: float
     upper: float
@@ -145,11 +150,11 @@ def slope(
     beside: ArrayLike | None = None,
     level: float = LEVEL,
 ) -> Slope:
-    """Least squares, and the bound from a moving-block bootstrap of the residuals.
+    """Fit by least squares; the bound comes from a moving-block bootstrap of the residuals.
 
-    Neighbouring seconds of a backlog resemble each other; blocks keep that, so the bound is not too sure of itself.
-    With a `period` (in points), what repeats itself with it is taken out first: a saw's teeth are no growth. So is what
-    goes up and down with `beside`. The bound widens when `beside` is itself a trend.
+    Neighbouring seconds of a backlog are correlated; blocks preserve that, so the bound is not too narrow. With a
+    `period` (in points), a periodic component is removed first: the teeth of a saw are no growth. A component
+    proportional to `beside` is removed too; the bound widens if `beside` is itself a trend.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) < 3:
@@ -167,7 +172,7 @@ def slope(
 
 
 def _resampled(residuals: Floats, seed: int, draws: int) -> Floats:
-    """`draws` series as long as the first, each put together from blocks of it."""
+    """Draw `draws` series of the original length, each built from blocks of it."""
     count, length = len(residuals), _block_length(residuals)
     starts = np.random.default_rng(seed).integers(0, count - length + 1, size=(draws, -(-count // length)))
     index = starts[:, :, None] + np.arange(length)
@@ -175,7 +180,7 @@ def _resampled(residuals: Floats, seed: int, draws: int) -> Floats:
 
 
 def _block_length(residuals: Floats) -> int:
-    """The usual count^(1/3), longer the longer the series remembers itself, and never more than a quarter of it."""
+    """Return the usual count^(1/3), longer for a more correlated series, but at most a quarter of it."""
     spread = float(residuals @ residuals)
     memory = float(residuals[1:] @ residuals[:-1]) / spread if spread > 0 else 0.0
     stretch = ((1 + memory) / (1 - memory)) ** (2 / 3) if 0 < memory < 1 else 1.0
@@ -183,7 +188,7 @@ def _block_length(residuals: Floats) -> int:
 
 
 def runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    """Where so many in a row begin."""
+    """Return where runs of this length begin."""
     if len(true) < length:
         return np.zeros(0, dtype=np.bool_)
     return np.asarray(np.convolve(true, np.ones(length), mode="valid") >= length)

@@ -1,12 +1,12 @@
-"""Did the run get steady, and from when on? Pure: a timeline in, a Steady out.
+"""Find if and when a run was steady. Pure: a timeline in, a Steady out.
 
-A run that was warmed up before its load is judged on all of its load. Of any other the warm-up is found, not assumed:
-MSER, which cuts off the beginning that costs the mean of the rest more certainty than its length is worth. What is left
-is steady when three slopes are shown to be small: not "no growth was seen", but "growth above the limit is excluded at
-95 %". So a run too short or too noisy to tell is not steady, and says so.
+If a run had a warm-up before its load, all of its load is judged. For any other run the warm-up is estimated by MSER,
+which cuts off the start that adds more error to the mean of the rest than its length is worth. The rest is steady if
+three slopes are shown to be small: not "no growth was seen", but "growth above the limit is excluded at 95 %". So a run
+that is too short or too noisy is not steady, and the sentence gives the reason.
 
-A machine that others use too is slower at times, and backlog and latency go up and down with it. How slow it is tells
-the load, which is the same work each time: CPU per event due. What goes with that is told apart from growth.
+A shared machine is slower at times, and backlog and latency follow. The load, which always does the same work, shows
+the machine's speed: its CPU per due event. Changes that follow this speed are distinguished from growth.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from harness.measuring.measurement import Steady
 from harness.measuring.stats import Floats, slope
 
 LIMIT = 0.01
-START_AND_VERDICT_S = 50  # of Spark, on two cores
-# Fewer seconds than this, or than this many windows, and a slope says nothing.
+START_AND_VERDICT_S = 50  # for Spark, on two cores
+# A slope needs at least this many seconds, and this many windows.
 SHORTEST_S = 20
 SHORTEST_WINDOWS = 2
-# An engine drops what it holds of closed windows now and then; within so many windows it has done so.
+# An engine frees the state of closed windows from time to time, at the latest after this many windows.
 CLEANED_WITHIN = 2
 SEED = 20_000
-# So many seconds of the load's cost make one value: a batch lasts about as long, and its latency is that of all of it.
+# The load's cost is averaged over this many seconds: about as long as a batch, whose latency covers all of it.
 SMOOTHED_S = 5
-# What a slice costs besides its events is shared by few of them where little is sent: only seconds with about as much
-# as mostly are compared, and what lies between them is bridged.
+# The fixed cost of a slice matters more when few events are sent. So only seconds with nearly the usual rate are
+# compared, and the gaps between them are interpolated.
 AS_OFFERED = 0.8
 _COLUMNS = {"backlog": "in_flight", "latency": "latency_p50_ms", "state": "state_bytes"}
 _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "the state"}
@@ -40,7 +40,7 @@ _WORDS = {"backlog": "the backlog", "latency": "the median latency", "state": "t
 
 @dataclass(frozen=True)
 class _Bound:
-    """One slope as a share of what it is held against."""
+    """One slope, relative to its reference."""
 
     name: str
     estimate: float
@@ -49,7 +49,7 @@ class _Bound:
 
 @dataclass(frozen=True)
 class _Series:
-    """Second by second, and what it may go up and down with."""
+    """A value per second, and the speed figure that it may follow."""
 
     name: str
     seconds: Floats
@@ -62,7 +62,7 @@ class _Series:
 
 
 def foretold(warm_up_s: float, load_s: float, window_s: float) -> str:
-    """What a run that is warmed up will take, and why; said before it starts."""
+    """Describe the duration of a run with a warm-up, before it starts."""
     minutes = max(2, round((warm_up_s + load_s + START_AND_VERDICT_S) / 60))
     return (
         f"Warm-up {warm_up_s:.0f} s, so that code is compiled and windows are filled; then {load_s:.0f} s of load, "
@@ -72,7 +72,7 @@ def foretold(warm_up_s: float, load_s: float, window_s: float) -> str:
 
 
 def advice(found: Steady, warm_up_s: float) -> str:
-    """What may show it, of a run that was not steady."""
+    """Suggest how to reach or show a steady state, for a run that was not steady."""
     if found.steady:
         return ""
     if not warm_up_s:
@@ -84,7 +84,7 @@ def advice(found: Steady, warm_up_s: float) -> str:
 
 
 def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 0) -> Steady:
-    """Only whole seconds of the load count: before it nothing is offered, and after it everything falls."""
+    """Judge the whole seconds of the load only: before it nothing is offered, and after it everything falls."""
     seconds = _column(timeline, "second")
     within = (seconds >= 0) & (seconds < np.floor(load_s))
     series = {name: _column(timeline, column)[within] for name, column in _COLUMNS.items()}
@@ -99,7 +99,7 @@ def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 
         return _no(None, None, "not steady: the backlog is not known, because the engine reported no progress")
     offered, slowness = _column(timeline, "offered_per_s")[within], _slowness(timeline, within)
     seconds = seconds[within]
-    # The size of a state is the same on a slow machine.
+    # The size of a state does not depend on the machine's speed.
     whole = [_Series(name, seconds, values, None if name == "state" else slowness) for name, values in known.items()]
     firsts = [0 if warm_up_s else warm_up(_without(each.values, each.beside)) for each in whole]
     first = max(firsts)
@@ -114,11 +114,11 @@ def find(timeline: pa.Table, load_s: float, window_s: float, warm_up_s: float = 
 
 
 def warm_up(values: Floats) -> int:
-    """How many seconds of a series belong to its warm-up; at most half of it (MSER)."""
+    """Return how many seconds of a series are warm-up, at most half of it (MSER)."""
     count = len(values)
     if not count:
         return 0
-    values = values - values.mean()  # large numbers would drown the small differences
+    values = values - values.mean()  # large values would hide small differences
     left = np.arange(count, 0, -1)
     sums, squares = np.cumsum(values[::-1])[::-1], np.cumsum(values[::-1] ** 2)[::-1]
     errors = (squares - sums**2 / left) / left.astype(np.float64) ** 2
@@ -126,7 +126,7 @@ def warm_up(values: Floats) -> int:
 
 
 def _slowness(timeline: pa.Table, within: NDArray[np.bool_]) -> Floats | None:
-    """CPU seconds of the load per event due, second by second, 1 where they are as usual; None where nobody knows."""
+    """Return the load's CPU seconds per due event, by second, relative to their median; None if unknown."""
     if "cpu_generator" not in timeline.column_names:
         return None
     offered, cores = _column(timeline, "offered_per_s")[within], _column(timeline, "cpu_generator")[within]
@@ -141,8 +141,10 @@ def _slowness(timeline: pa.Table, within: NDArray[np.bool_]) -> Floats | None:
 
 
 def _without(values: Floats, beside: Floats | None) -> Floats:
-    """The series as it would be on a machine that is always as fast as it mostly was. How much goes with its speed is
-    taken from the second half, which is never warm-up."""
+    """Remove the influence of the machine's speed from a series.
+
+    Its weight is estimated from the second half, which is never warm-up.
+    """
     if beside is None:
         return values
     half = len(values) // 2
@@ -152,8 +154,10 @@ def _without(values: Floats, beside: Floats | None) -> Floats:
 
 
 def _bounds(series: Sequence[_Series], offered_per_s: float, window_s: float) -> Iterator[_Bound]:
-    """The backlog's slope against the offered rate; the others', per window, against their own median. Each from the
-    end of its own warm-up on: an engine's state takes longer to fill than its latency to settle."""
+    """Compare the backlog's slope with the offered rate, and the others', per window, with their own median.
+
+    Each starts at the end of its own warm-up: an engine's state takes longer to fill than its latency to settle.
+    """
     for each in series:
         against = offered_per_s if each.name == "backlog" else float(np.median(each.values)) / window_s
         found = slope(each.seconds, each.values, SEED, period=round(window_s), beside=each.beside)
@@ -208,20 +212,22 @@ def _column(timeline: pa.Table, name: str) -> Floats:
 
 
 def _least_of(values: Floats, length: int) -> Floats:
-    """The least of the last so many seconds: what is left of a state after cleaning up, which is what may grow."""
+    """Return the minimum of the last `length` seconds: a state after its clean-up, which is the part that may grow."""
     padded = np.concatenate((np.full(length - 1, np.inf), values))
     return np.asarray(np.lib.stride_tricks.sliding_window_view(padded, length).min(axis=1))
 
 
 def _seldom_seen(values: Floats, longest: int) -> bool:
-    """Of an engine that writes its state down less often than it drops what it held of closed windows, a few steps are
-    seen, and neither growth nor its absence. One that never changes does not grow."""
+    """Return True if the state is reported less often than it is cleaned up.
+
+    The few steps of its report show neither growth nor its absence. A state that never changes does not grow.
+    """
     changes = np.flatnonzero(np.diff(values))
     return len(changes) > 0 and int(np.diff(changes, prepend=-1, append=len(values) - 1).max()) > longest
 
 
 def _filled(values: Floats) -> Floats:
-    """Seconds of which nothing is known take the value between their neighbours."""
+    """Interpolate unknown seconds."""
     known: NDArray[np.bool_] = np.isfinite(values)
     places = np.arange(len(values))
     return np.interp(places, places[known], values[known])

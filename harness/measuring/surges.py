@@ -1,4 +1,4 @@
-"""Bursts as they were offered: stretches of a load in which the rate is far above what it was before. Pure."""
+"""Find bursts in the offered load: times with a rate far above the one before. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import pairwise
 
 from harness.model import Segment
 
-HIGHER = 2.0  # times the rate before
+HIGHER = 2.0  # multiple of the rate before
 
 
 @dataclass(frozen=True)
 class Surge:
-    """One burst. Seconds since the epoch."""
+    """One burst. Times are in seconds since the load start."""
 
     from_s: float
     until_s: float
     rate_per_s: float  # the highest
     before_per_s: float
-    steady_s: float  # since when the rate had been what it was before
+    steady_s: float  # since when the rate before the burst had been constant
 
 
 @dataclass(frozen=True)
 class _Level:
-    """A segment in its place."""
+    """A segment with its times."""
 
     from_s: float
     until_s: float
@@ -37,7 +37,7 @@ class _Level:
 
 
 def surges(segments: Sequence[Segment]) -> tuple[Surge, ...]:
-    """One that is never over is no burst, and neither is what follows a pause."""
+    """Find bursts. A burst must end, and must not follow a pause."""
     found: list[Surge] = []
     begun: Surge | None = None
     for before, level in pairwise(_levels(segments)):
@@ -53,7 +53,7 @@ def surges(segments: Sequence[Segment]) -> tuple[Surge, ...]:
 
 
 def _levels(segments: Sequence[Segment]) -> list[_Level]:
-    """Neighbours of one and the same rate are one."""
+    """Merge neighbours with the same constant rate."""
     levels: list[_Level] = []
     at_s = 0.0
     for segment in segments:

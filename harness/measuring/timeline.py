@@ -1,8 +1,8 @@
-"""The seconds of a run, from its files: what was offered, sent and processed, and what that took. Pure.
+"""The timeline of a run, by second, from its files: events offered, sent and processed, and the resources used. Pure.
 
-Second s is [s, s + 1) since the epoch; what was before it is in all totals and not shown. Rates are of that second,
-levels (backlog, lag, bytes) of its end. A column of which nothing could be known is full of nulls; a file that is
-missing costs its own columns only.
+Second s is [s, s + 1) since the load start; earlier events are in all totals, but are not shown. Rates are of that
+second, levels (backlog, lag, bytes) of its end. An unknown column is full of nulls; a missing file costs its own
+columns only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.model import Progress
 from harness.rundir.store import unless_missing
 
 FILE = "timeline.parquet"
-# Columns of CPU: their parts. An engine's Python workers are of the engine.
+# CPU columns and their parts. An engine's Python workers belong to the engine.
 _CPU = {
     "cpu_engine": ("engine", "python workers"),
     "cpu_kafka": ("kafka",),
@@ -41,7 +41,7 @@ _CPU = {
 
 
 def timeline(run: StoredRun, latency_by_second: pa.Table | None) -> pa.Table:
-    """One row a second, from the epoch until the engine was done, with the columns of `measurement.TIMELINE`."""
+    """Build a row per second, from load start until the engine was done, with the columns of `measurement.TIMELINE`."""
     lines = Lines(run)
     columns: dict[str, Floats] = {
         "offered_per_s": lines.offered(),
@@ -55,7 +55,7 @@ def timeline(run: StoredRun, latency_by_second: pa.Table | None) -> pa.Table:
         **lines.latency(latency_by_second),
     }
     table = {"second": pa.array(np.arange(lines.seconds, dtype=np.int32))}
-    table |= {name: pa.array(values, from_pandas=True) for name, values in columns.items()}  # NaN turns to null
+    table |= {name: pa.array(values, from_pandas=True) for name, values in columns.items()}  # NaN becomes null
     return pa.table({name: table[name] for name in TIMELINE})
 
 
@@ -66,7 +66,7 @@ class Lines:
         self._run, store = run, run.store
         self._reel = run.schedule
         self._tape = self._reel.load
-        self.before = self._reel.warm_up_total  # records that were sent before the epoch, and are in all curves
+        self.before = self._reel.warm_up_total  # records sent before the load start, which are in all curves
         self._epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
         ended = next(store.history("engine"), None)
         end_ms = ended["at_ms"] - self._epoch_ms if ended else self._tape.duration_ms
@@ -84,8 +84,11 @@ class Lines:
 
     @cached_property
     def processed(self) -> Curve | None:
-        """By what came to be seen in the results where the engine tells nothing, tells it much later, or tells of much
-        that no reader saw; else by its own offsets."""
+        """The curve of processed events, from the engine's own offsets.
+
+        It is read off the visible results instead if the engine reports nothing, reports much later, or reports much
+        that no reader saw.
+        """
         return self._seen if self.processed_as_seen else self._told_done
 
     @cached_property
@@ -108,7 +111,7 @@ class Lines:
         return by_results(samples, self._epoch_ms, float(self.sent.total[-1]))
 
     def offered(self) -> Floats:
-        """The profile, and the probes, which are spread evenly over it."""
+        """Return the profile's rate plus the probes, which are spread evenly over it."""
         profile = self._tape.profile
         probes = self._tape.total - profile.total
         share = np.minimum(self._bounds_s * 1000 / max(1, profile.duration_ms), 1.0)
@@ -118,16 +121,21 @@ class Lines:
         return np.diff(curve.spread(self._bounds_s)) if curve else self._nothing()
 
     def backlog(self) -> Floats:
-        """Due and not done, at the end of each second. Against what was due, not what was sent: a fault that stops the
-        generator too makes no backlog smaller."""
+        """Return events due and not processed, at the end of each second.
+
+        They are compared with due events, not with sent ones: a fault that also stops the generator must not shrink the
+        backlog.
+        """
         if self.processed is None:
             return self._nothing()
         due = self.before + np.cumsum(self.offered())
         return np.asarray(np.maximum(0.0, due - self.processed.known(self._bounds_s[1:])))
 
     def in_flight(self) -> Floats:
-        """Sent and not done, for who asks whether it grows. A batch that is being worked on counts as done in
-        proportion: its steps would drown what really grows."""
+        """Return events sent and not processed, to test for growth.
+
+        A running batch counts as processed in proportion, because its steps would hide real growth.
+        """
         if self.sent is None or self.processed is None:
             return self._nothing()
         ends = self._bounds_s[1:]
@@ -138,7 +146,7 @@ class Lines:
         return self._epoch_ms + ends * 1000 - self._told("watermark_ms")
 
     def state_bytes(self) -> Floats:
-        """What the engine tells; else the size of its checkpoint, in which old versions lie until they are purged."""
+        """Return the size that the engine reports; else that of its checkpoint, including unpurged old versions."""
         told = self.told_state_bytes()
         return told if np.isfinite(told).any() else self.checkpoint_bytes()
 
@@ -146,7 +154,7 @@ class Lines:
         return self._told("state_bytes")
 
     def checkpoint_bytes(self) -> Floats:
-        """Of all its files, those of old versions too."""
+        """Return the size of all files, old versions included."""
         table = unless_missing(lambda: self._run.store.read_table("state.parquet"))
         if table is None:
             return self._nothing()
@@ -154,7 +162,7 @@ class Lines:
         return last_known(self._since_epoch_s(known), _floats(known, "checkpoint_bytes"), self._bounds_s[1:])
 
     def cpu(self, parts: tuple[str, ...]) -> Floats:
-        """In cores."""
+        """Return the CPU use in cores."""
         table = unless_missing(lambda: self._run.store.read_table("resources.parquet"))
         if table is None:
             return self._nothing()
@@ -178,7 +186,7 @@ class Lines:
         return np.diff(np.interp(self._bounds_s, self._since_epoch_s(rows), used))
 
     def _told(self, key: str) -> Floats:
-        """The newest value of a key of the engine's progress at each second's end; 0 means that it did not know."""
+        """Return the newest value of a progress field at each second's end. 0 means unknown."""
         told = [(line.at_ms, getattr(line, key)) for line in self._progress if getattr(line, key) > 0]
         at_s = (np.array([at for at, _ in told], dtype=np.float64) - self._epoch_ms) / 1000
         return last_known(at_s, np.array([value for _, value in told], dtype=np.float64), self._bounds_s[1:])

@@ -1,4 +1,4 @@
-"""What is known of a run over time, read from its files: the part of recovery that is no arithmetic."""
+"""Read from a run's files what was observed over time, as input to the arithmetic of recovery."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ SINCE = "since_us"
 
 @dataclass(frozen=True)
 class Watched:
-    """In seconds since the epoch of the run."""
+    """The observations of a run. Times are in seconds since the load start."""
 
-    faults: tuple[FaultReport, ...]  # those that landed, in the order in which they struck
+    faults: tuple[FaultReport, ...]  # those that landed, in the order of their strikes
     epoch_ms: int
     load_s: float
     offered_per_s: float  # the mean over the load
-    end_s: float  # all was done, or the engine given up
+    end_s: float  # all was done, or the run stopped waiting for the engine
     drained: bool
-    progress_s: Floats  # each word of the engine about its progress
-    changes_s: Floats  # each look at the results that saw counts grow
-    # For each of them: not before this moment did what it saw come up, by the beginning of the look before.
+    progress_s: Floats  # each progress line of the engine
+    changes_s: Floats  # each poll that saw counts grow
+    # For each of them the earliest time of the change: when the poll before began.
     since_s: Floats
-    windows: Mapping[float, float]  # the start of each window -> when anything of it was seen first
-    backlog: Floats | None  # due and not done, at the end of each second
-    wrong: Exposure | None  # None: nobody knows
+    windows: Mapping[float, float]  # the start of each window -> when it was first seen
+    backlog: Floats | None  # due and not processed, at the end of each second
+    wrong: Exposure | None  # None: unknown
     why_unknown: str = "the results were not looked at"
     starts_s: tuple[float, ...] = ()
-    stops_s: tuple[float, ...] = ()  # the engine ended by itself
+    stops_s: tuple[float, ...] = ()  # when the engine ended by itself
     errors: tuple[tuple[float, str], ...] = ()
 
 
 def watched(run: StoredRun) -> Watched:
-    """Read a run. What is missing of it costs its own quantities only."""
+    """Read a run. A missing file costs its own quantities only."""
     store, spec, lines, unsayable = run.store, run.spec, Lines(run), unknowable(run.change)
     epoch_ms = int(next(store.history("epoch"))["epoch_ms"])
     told = {kind: list(store.history(kind)) for kind in ("started", "restart", "gone", "error", "engine", "fault")}
@@ -80,13 +80,15 @@ def watched(run: StoredRun) -> Watched:
 
 
 def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, Floats, dict[float, float]]:
-    """When counts were there that had not been, since when they can have been there at the earliest, and when each
-    window was seen first; closing events are no load."""
+    """Return when counts grew, the earliest time of each growth, and when each window was first seen.
+
+    Closing events are left out.
+    """
     samples = unless_missing(lambda: run.samples)
     if samples is None or not samples.num_rows:
         return np.empty(0), np.empty(0), {}
     at_us, window_ms, count = (samples.column(name).to_numpy() for name in ("at_us", "window_ms", "count"))
-    # Older versions wrote only when a look ended.
+    # Older versions recorded only the end of a poll.
     since_us = samples.column(SINCE).to_numpy() if SINCE in samples.column_names else at_us
     at_s, since_s = (np.asarray(us, dtype=np.float64) / 1e6 - epoch_ms / 1000 for us in (at_us, since_us))
     window_s = (np.asarray(window_ms, dtype=np.float64) - epoch_ms) / 1000
@@ -94,17 +96,17 @@ def _seen(run: StoredRun, epoch_ms: int, load_s: float) -> tuple[Floats, Floats,
     order = np.lexsort((since_s[there], at_s[there]))
     at_s, since_s, window_s = (column[there][order] for column in (at_s, since_s, window_s))
     starts, first = np.unique(window_s, return_index=True)
-    last = np.append(np.diff(at_s) > 0, True) if len(at_s) else np.empty(0, dtype=np.bool_)  # the surest of each look
+    last = np.append(np.diff(at_s) > 0, True) if len(at_s) else np.empty(0, dtype=np.bool_)  # latest bound of each poll
     return at_s[last], since_s[last], dict(zip(starts.tolist(), at_s[first].tolist(), strict=True))
 
 
 def link_twin(store: Store, twin: Path) -> None:
-    """Name the run of the same seed without a fault, to which this one is held."""
+    """Record the baseline run: same seed, no fault."""
     store.write_json(TWIN, {"run": os.path.relpath(twin, store.path)})
 
 
 def twin_of(store: Store) -> Watched | None:
-    """None where there is none, nothing is left of it, or its times are not to be trusted."""
+    """Read the baseline run; None if there is none, it was removed, or its clock is unreliable."""
     if not store.has(TWIN):
         return None
     twin = Store(store.path / store.read_json(TWIN)["run"])

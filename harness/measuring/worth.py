@@ -1,7 +1,7 @@
-"""What it was worth to start an engine anew, with other orders, while it was behind. Pure.
+"""Measure the benefit of restarting an engine that is behind with another run config. Pure.
 
-What the old orders would have done is their own rate drawn on: from their first word of progress to their last, so that
-no start is in it. The new ones have paid when more is done than that, for good.
+The old config is extrapolated at its own rate, measured from its first progress line to its last, so that no start is
+included. The new config has paid off once more is processed than that, and stays so.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from harness.measuring.stats import Floats
 from harness.model import FaultReport
 from harness.util.texts import many
 
-CHANGES = "change-"  # with which the name of each such fault begins
-FEWEST_WORDS = 3  # of progress, to read a rate off
+CHANGES = "change-"  # prefix of the names of these faults
+FEWEST_WORDS = 3  # progress lines, needed to measure a rate
 
 
 @dataclass(frozen=True)
 class Behind:
-    """An engine with something to work off. Seconds since the epoch."""
+    """An engine with a backlog. Times are in seconds since the load start."""
 
     done: Curve
-    due: Floats  # at the beginning of each second of the load, and at its end
+    due: Floats  # at the start of each second of the load, and at its end
     started_s: float
     until_s: float
-    end: str  # what was then, as in "until it had caught up"
+    end: str  # the event at `until_s`, as in "until it had caught up"
 
     @property
     def offered_per_s(self) -> float:
@@ -42,7 +42,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class _Words:
-    """What an engine told of its progress in some time."""
+    """The progress that an engine reported within some time."""
 
     at_s: Floats
     total: Floats
@@ -58,8 +58,10 @@ class _Words:
 
 
 def of_changes(faults: Iterable[FaultReport], epoch_ms: int, behind: Behind) -> Iterator[NewOrders]:
-    """Of those that landed, each with the time from the change before it until the next. One that came when nothing was
-    left to work off is no part of this."""
+    """Yield the effect of each change that landed, measured between the changes around it.
+
+    A change after the catch-up is left out.
+    """
     landed_s = {
         (each.landed_ms - epoch_ms) / 1000: each.spec.text
         for each in faults
@@ -91,7 +93,10 @@ def _worth(fault: str, behind: Behind, old: _Words, new: _Words) -> NewOrders:
 
 
 def _paid(before_per_s: Quantity, last_s: float, done: float, new: _Words, behind: Behind) -> Quantity:
-    """From which word of the new orders on they were ahead of the old ones, which would not have done more than all."""
+    """Return when the new config was ahead of the old one for good.
+
+    The old one would not have processed more than all due events.
+    """
     if before_per_s.value is None:
         return before_per_s
     without = np.minimum(done + before_per_s.value * (new.at_s - last_s), behind.due[-1])
@@ -103,7 +108,7 @@ def _paid(before_per_s: Quantity, last_s: float, done: float, new: _Words, behin
 
 
 def _without(before_per_s: Quantity, at_s: float, to_do: float, offered_per_s: float) -> Quantity:
-    """When the old orders would have had nothing left to do, had events gone on to come as they did."""
+    """Return when the old config would have caught up, if events had continued at the offered rate."""
     if before_per_s.value is None:
         return before_per_s
     if before_per_s.value <= offered_per_s:

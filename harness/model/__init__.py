@@ -1,8 +1,7 @@
-"""The nouns of streamgauge as plain frozen values; every other module speaks in them, and names this folder alone.
+"""Define the nouns of streamgauge as plain frozen values, which all other modules import from here.
 
-Standard library only, no behaviour beyond what a value can say about itself, and nothing here touches the world.
-Times are integers with their unit in the name. "Relative" times (`_rel_ms`) count from the run's epoch
-(harness/load/start_time.py).
+The folder uses the standard library only, and nothing in it does input or output. A time is an integer with its unit in
+the name; a "relative" time (`_rel_ms`) counts from the load start (harness/load/start_time.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where Kafka and Redis are, and what of that may be shown."""
+"""Addresses of Kafka and Redis, without secrets where they are saved or shown."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-HIDDEN = "***"  # stands for what is never saved or shown
+HIDDEN = "***"  # replaces a secret that must not be saved or shown
 VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 
 @dataclass(frozen=True)
 class KafkaAddress:
-    """Where Kafka is, and how each client has to be told so. The mappings may hold secrets: never saved in a run."""
+    """The address of Kafka, with settings for each client. The mappings may hold secrets: never save them in a run."""
 
     bootstrap: str
     external: bool = False
@@ -25,7 +25,7 @@ class KafkaAddress:
 
 @dataclass(frozen=True)
 class RedisAddress:
-    """Where Redis is. The address may hold a password: never saved in a run."""
+    """The address of Redis. It may hold a password: never save it in a run."""
 
     url: str = field(repr=False)
     external: bool = False
@@ -33,14 +33,16 @@ class RedisAddress:
 
 
 def redacted(address: str) -> str:
-    """An address of Redis as it may be saved and shown: without its login and its options, which may hold a password
-    too. What is taken from the environment is no secret and stays, so that such an address can be used again."""
+    """Remove login and options from a Redis address, because both may hold a password.
+
+    A reference to an environment variable is no secret and stays, so that the address can be used again.
+    """
     scheme, separator, rest = address.partition("://")
     if not separator:
         return HIDDEN if "@" in address or ":" in address else address
     login, at, place = rest.rpartition("@")
     place, mark, options = place.partition("?")
-    if "?" in login:  # nobody can tell where its password ends
+    if "?" in login:  # the end of the password is ambiguous
         return f"{scheme}://{HIDDEN}"
     login = _unless_secret(login, r"([^:]*:)?\0")
     options = _unless_secret(options, r"\w+=\0(&\w+=\0)*")
@@ -48,5 +50,8 @@ def redacted(address: str) -> str:
 
 
 def _unless_secret(text: str, allowed: str) -> str:
-    """Hidden unless it has this form, in which a zero byte stands for a variable of the environment."""
+    """Return the text if it has the allowed form, else HIDDEN.
+
+    A zero byte in `allowed` stands for an environment variable.
+    """
     return text if not text or re.fullmatch(allowed, VARIABLE.sub("\0", text)) else HIDDEN

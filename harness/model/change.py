@@ -1,4 +1,4 @@
-"""A change of the results, as far as looks can date it."""
+"""The time of a change of the results, as precisely as polls can date it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Change(NamedTuple):
-    """A look takes time, so that one which began before a moment may see after it what was written before."""
+    """The interval in which the results last changed.
 
-    at_ms: int  # the end of the look that saw the newest change
-    since_ms: int  # something has changed after this: when the look before the one that saw it began
+    A poll takes time: one that began before a moment may still read what was written after that moment.
+    """
+
+    at_ms: int  # the end of the poll that read the newest change
+    since_ms: int  # the start of the poll before it: the change is newer than this

@@ -1,4 +1,4 @@
-"""How an engine fared."""
+"""The state of an engine at the end of a run, and its batch recount."""
 
 from __future__ import annotations
 
@@ -7,46 +7,46 @@ from typing import Literal
 
 EngineState = Literal[
     "drained",
-    "unsettled",  # at its end, but what is missing may only be unseen
+    "unsettled",  # it reached its end, but missing results may only be unseen
     "stuck",
     "crashed",
-    "overrun",  # its load was given up: searches of an earlier version did that
-    "starved",  # the machine did not let it run
-    "no-memory",  # the kernel killed a process to get memory back
-    "no-room",  # a disk is as good as full
-    "unserved",  # Kafka or Redis was gone, and no planned fault did it
-    "gone",  # nothing says what became of it
+    "overrun",  # its load was stopped; only searches of an earlier version did that
+    "starved",  # it waited for a CPU that the machine did not give it
+    "no-memory",  # the kernel killed a process for lack of memory
+    "no-room",  # a disk is full, or nearly
+    "unserved",  # Kafka or Redis was down, and no planned fault caused it
+    "gone",  # no evidence shows why it ended
 ]
 
 
 @dataclass(frozen=True)
 class EngineReport:
-    """How the engine itself fared."""
+    """How an engine ended."""
 
     state: EngineState
     detail: str
     restarts: int = 0
     last_lines: tuple[str, ...] = ()
-    log: str = ""  # the file, below the run, in which they are
-    advice: tuple[str, ...] = ()  # lines for its manifest
+    log: str = ""  # the file with `last_lines`, relative to the run
+    advice: tuple[str, ...] = ()  # suggested lines for its manifest
 
 
 @dataclass(frozen=True)
 class Backfill:
-    """How a batch fared that counted all once more, after the stream."""
+    """A batch job that counted all events again, after the stream."""
 
     engine: str
-    broke_off: str  # why it has no answer; "": it has
-    took_ms: int  # from its first start until all was counted
+    broke_off: str  # why it has no result; "": it has one
+    took_ms: int  # from its first start until it had counted all
     cpu_s: float  # of all its starts
     stream_cpu_s: float  # of the stream since its last start
-    killed: str = ""  # what was done to it when it had written half; "": it was let be
-    stream_took_ms: int = 0  # from the stream's last start until it was done; 0: nobody noted it
+    killed: str = ""  # what was done to it when half was written; "": nothing
+    stream_took_ms: int = 0  # from the stream's last start until it was done; 0: not recorded
 
 
 @dataclass(frozen=True)
 class LastWords:
-    """What an engine's log says of the reason why it does not go on."""
+    """The lines of an engine's log that say why it does not continue."""
 
-    log: str  # below the run
+    log: str  # relative to the run
     lines: tuple[str, ...]

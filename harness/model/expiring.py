@@ -1,4 +1,4 @@
-"""Results that are about to vanish."""
+"""Results that will expire."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Expiring:
-    """Keys that have a time to live when the results are read."""
+    """Keys that had a time to live when the results were read."""
 
     keys: int = 0
-    soonest_ms: int = 0  # from then on
-    example: str = ""  # the key that goes first
-    stopped: bool = False  # seen when the engine had been stopped, and not before
+    soonest_ms: int = 0  # time until the first one expires
+    example: str = ""  # the key that expires first
+    stopped: bool = False  # seen only after the engine was stopped

@@ -1,4 +1,4 @@
-"""A planned fault, and what became of it."""
+"""A planned fault, and the report of what it did."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ HALF_WRITTEN: CrashPoint = "c2"
 
 @dataclass(frozen=True)
 class When:
-    """The moment for which a fault waits. `relative`: counted from when it began to wait, not from the start."""
+    """The moment for which a fault waits. `relative`: it counts from the start of the wait, not from the load start."""
 
     kind: Literal["now", "point", "batch", "offset", "time"] = "now"
     point: CrashPoint | Literal[""] = ""
-    batch: int = 0  # at least so many; of a point: the first batch from this one on that has something to write
+    batch: int = 0  # the least batch number; with a point: the first batch from this one on that has something to write
     share: float = 0.0  # of all planned records of the load
-    seconds: float = 0.0  # since the epoch of the run
+    seconds: float = 0.0  # since the load start
     relative: bool = False
 
 
@@ -28,7 +28,7 @@ class FaultSpec:
     """One fault as the user wrote it, such as `kill@c3:batch=3`, or a plan of several, such as `kill@t>=5s; ...`."""
 
     text: str
-    action: str = "none"  # "none", the name of a fault, or of a combinator, which has steps
+    action: str = "none"  # "none", or the name of a fault, or of a combinator, which has steps
     when: When = When()
     options: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[FaultSpec, ...] = ()
@@ -39,13 +39,13 @@ class FaultSpec:
 
     @property
     def leaves(self) -> tuple[FaultSpec, ...]:
-        """The faults themselves, in the order in which they are written."""
+        """The single faults of the plan, in the order in which they are written."""
         return tuple(leaf for step in self.steps for leaf in step.leaves) if self.steps else (self,)
 
 
 @dataclass(frozen=True)
 class FaultReport:
-    """What became of one planned fault. `landed` without `proof` does not exist."""
+    """The result of one planned fault. `landed` requires `proof`."""
 
     spec: FaultSpec
     landed: bool
@@ -55,13 +55,13 @@ class FaultReport:
     batch: int | None = None
     replayed: bool | None = None  # None: not applicable at this point or for this engine
     reachable: bool = True  # False: the engine has no such point; prints n/a, never PASS
-    landed_ms: int = 0  # when its effect was seen
-    healed_ms: int = 0  # when it was undone, and seen to be
+    landed_ms: int = 0  # when its effect was observed
+    healed_ms: int = 0  # when it was undone, and that was observed
     colour: str = "tab:red"
-    refused: str = ""  # how the engine came to a stop with what was done to it, so that it had to be undone
-    ignored: str = ""  # what of a change was without effect
-    # Of an engine that was changed: the first offset of each partition that is not in the state with which it began,
-    # and the first one that the old job can't have written.
-    restored: tuple[int, ...] = ()  # by partition; (): nobody knows
+    refused: str = ""  # how the engine stopped because of the fault, so that it had to be undone
+    ignored: str = ""  # the part of a change that had no effect
+    # For an engine that was changed: by partition, the first offset that is not in the state with which the new job
+    # began, and the first one that the old job can't have written.
+    restored: tuple[int, ...] = ()  # (): unknown
     written: tuple[int, ...] = ()
     stateless: bool = False  # the old job left no state that could be copied

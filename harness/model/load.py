@@ -1,4 +1,4 @@
-"""How far the fleet is, and whether it kept its schedule."""
+"""The progress of the fleet, and the check that it kept its schedule."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LoadStatus:
-    """How far the fleet is, in records."""
+    """The fleet's progress in records."""
 
     intended: int
     sent: int
@@ -18,7 +18,10 @@ class LoadStatus:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Did the generator keep its schedule? Apart from the verdict: sending late does not make a count wrong."""
+    """The load check: whether the generator kept its schedule.
+
+    It is separate from the verdict, because sending late makes no count wrong.
+    """
 
     valid: bool
     reasons: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""An engine, and what it claims."""
+"""The manifest of an engine: how it is started, and what it claims."""
 
 from __future__ import annotations
 
@@ -19,88 +19,86 @@ WindowKey = Literal["start", "end"]
 
 @dataclass(frozen=True)
 class SinkClaim:
-    """What an engine says of one of its sinks; the judge holds it to that, and the engine never excuses itself."""
+    """An engine's claims about one of its sinks. The judge holds the engine to them, whatever the engine reports."""
 
     name: str
     late: Late
     guarantee: Guarantee
     crash_points: tuple[CrashPoint, ...] = ()
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
-    final: bool = False  # a result comes out once, when the watermark has passed the end of its window
-    in_order: bool = False  # outputs of a key leave in the order of their events' times
-    times: tuple[Time, ...] = (EVENT_TIME,)  # by which it can count
+    final: bool = False  # a result is written once, when the watermark has passed the end of its window
+    in_order: bool = False  # outputs of a key leave in order of their events' times
+    times: tuple[Time, ...] = (EVENT_TIME,)  # the times by which it can count
 
 
 @dataclass(frozen=True)
 class EngineManifest:
-    """One system under test: how it is started and what it claims."""
+    """One system under test: how it is started, and what it claims."""
 
     id: str
     command: tuple[str, ...]  # argv template; {config} {python} {job} {home} are filled in
     home: str  # the folder of the manifest: the working directory of the engine
     shipped: bool
     sinks: tuple[SinkClaim, ...]  # the first one is the default
-    evidence: LateEvidence = "none"  # where the exact late set comes from
-    progress: bool = True  # writes progress.jsonl, or commits to the group that is named next
-    progress_group: str = ""  # the consumer group whose offsets say how far it is; {run} and {topic} are filled in
-    resumes: bool = True  # may be killed and started again
-    executors: bool = False  # its work is done by processes of their own, which it starts again when they die
-    ready_s: float = 120.0  # how long until the opening events must be answered
-    drain_s: float = 120.0  # how long it may take after the last event
-    retention_s: float = 0.0  # for so long results are kept; 0: for good
+    evidence: LateEvidence = "none"  # the source of the exact set of late events
+    progress: bool = True  # it writes progress.jsonl, or commits to `progress_group`
+    progress_group: str = ""  # the consumer group whose offsets show its progress; {run} and {topic} are filled in
+    resumes: bool = True  # it may be killed and restarted
+    executors: bool = False  # processes of their own do its work, and it restarts them when they die
+    ready_s: float = 120.0  # the deadline for the answer to the opening events
+    drain_s: float = 120.0  # the deadline after the last event
+    retention_s: float = 0.0  # how long results are kept; 0: forever
     env: Mapping[str, str] = field(default_factory=dict)
-    checksum: bool = False  # sums the ids of a cell's events beside counting them, where it is asked to
-    history: bool = False  # reads older events from files, where its orders name some
+    checksum: bool = False  # it can also sum the ids of a cell's events
+    history: bool = False  # it reads older events from files that its run config names
     ivy: str = ""  # id of the JVM artifacts that it needs, "" for none
     packages: str = ""  # id of the Python packages that it needs in an environment of its own, "" for ours
     java: tuple[str, ...] = ()  # Java sources that are compiled for it, beside its job or its manifest
     jars_inside: str = ""  # folder of its Python packages with jars that belong to its class path
-    archive: bool = False  # its JVM takes the java_options of its orders, and ends in order
-    waits_for_services: bool = False  # may be started before Kafka and Redis answer: its orders say when they do
-    extends: str = ""  # id of the shipped engine whose job it runs, "" for its own
-    options: Mapping[str, str] = field(default_factory=dict)  # what its job is told; --conf wins
-    understands: tuple[str, ...] | None = None  # which `streamgauge.` options its job reads; None: it does not say
-    settings: tuple[str, ...] | None = None  # which settings reach the engine, `trigger` and `master` among them
-    orders: Orders = "json"  # the form of the file that {config} names
+    archive: bool = False  # its JVM takes the java_options of its run config, and ends in order
+    waits_for_services: bool = False  # it may start before Kafka and Redis answer: its run config says when they do
+    extends: str = ""  # id of the shipped engine whose job it runs, "" for its own job
+    options: Mapping[str, str] = field(default_factory=dict)  # options of its job; --conf overrides them
+    understands: tuple[str, ...] | None = None  # the `streamgauge.` options that its job reads; None: not declared
+    settings: tuple[str, ...] | None = None  # the settings that reach the engine, such as `trigger` and `master`
+    orders: Orders = "json"  # the format of the run config that {config} names
     results: str = "redis:compact"  # a source, or "kafka:TOPIC"
-    group: str = ""  # a consumer group that is to begin where the topic does, "" for none
-    window_key: WindowKey = "start"  # what of a window its results are called by
+    group: str = ""  # a consumer group that must start at the beginning of the topic, "" for none
+    window_key: WindowKey = "start"  # whether its results name a window by its start or its end
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
-    states: tuple[
-        str, ...
-    ] = ()  # argv template of what reads copies of its checkpoints; () where Spark does it, or none
-    build: tuple[str, ...] = ()  # argv template of what makes the job from a checkout, () for nothing
+    states: tuple[str, ...] = ()  # argv template that reads copies of its checkpoints; () for Spark's reader, or none
+    build: tuple[str, ...] = ()  # argv template that builds the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
-    early: str = ""  # in words: how counts of a window that is still open come to be seen
-    workload: str = AD_IMPRESSIONS  # the one that its job is of
-    program: str = ""  # file of its job, "" for the one that has its name
-    path: str = ""  # of a user's own: the file that was read, or the job beside it
+    early: str = ""  # in words: why counts of an open window can be seen
+    workload: str = AD_IMPRESSIONS  # the workload of its job
+    program: str = ""  # file of its job, "" for the default name
+    path: str = ""  # for a user's own engine: the file that was read, or the job beside it
 
     @property
     def named(self) -> str:
-        """As a command names it, in any folder. The id alone names only a shipped engine."""
+        """The engine's name on a command line, valid in any folder. The id alone names only a shipped engine."""
         return self.id if self.shipped else self.path or f"{self.home}/manifest.toml"
 
     @property
     def source(self) -> str:
-        """The kind of its results, as harness/results/registry.py has it: without a name, such as that of a topic."""
+        """The kind of its results, as in harness/results/registry.py: without a name, such as a topic's."""
         return self.results if self.results.startswith("redis:") else self.results.partition(":")[0]
 
     @property
     def results_topic(self) -> str:
-        """The name of the topic of its results; "" where they are elsewhere."""
+        """The topic of its results; "" if they are elsewhere."""
         return self.results.partition(":")[2] if self.source == "kafka" else ""
 
     @property
     def plans_afterwards(self) -> bool:
-        """A batch is known only when it is over, so that one which a crash cuts off leaves no plan."""
+        """A batch is recorded only when it is over, so a batch that a crash cuts off leaves no plan."""
         return self.evidence == "spark-rtm-checkpoint"
 
     @property
     def simulated(self) -> bool:
-        """It has no process, and its Kafka and Redis are lists: the fake engine, under whatever name."""
+        """True for the fake engine, under any name: it has no process, and its Kafka and Redis are lists."""
         return not self.command
 
     @property
@@ -110,17 +108,17 @@ class EngineManifest:
 
     @property
     def on_spark(self) -> bool:
-        """Made of Spark's processes and open to Spark's settings, whatever the version and the job."""
+        """True if it runs in Spark's processes and takes Spark's settings, for every version and job."""
         return self.ivy.partition("@")[0] == "spark"
 
     @property
     def on_jvm(self) -> bool:
-        """As far as its manifest says: a program of somebody's own may start a JVM without a word of it."""
+        """True if the manifest shows a JVM. A user's own program may start one that the manifest does not show."""
         return bool(self.ivy) or self.command[:1] in (("{java}",), ("java",))
 
     @property
     def blind(self) -> str:
-        """Why nobody can look at its results again and again while a run goes on; "" where that can be done."""
+        """Why its results can't be polled during a run; "" if they can."""
         return "its results are printed by a command, which is run to wait and in the end" if self.read else ""
 
     def sink(self, name: str) -> SinkClaim:
@@ -128,5 +126,5 @@ class EngineManifest:
 
     @property
     def batch_sink(self) -> SinkClaim | None:
-        """The one by which it counts all that there is, also what is late."""
+        """The sink that counts all events, late ones included."""
         return next((claim for claim in self.sinks if claim.late == "keep"), None)

@@ -1,4 +1,4 @@
-"""The three answers there are, and the exit codes of the program."""
+"""The three outcomes, and the exit codes of the program."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class Exit:
-    """Exit codes; the same everywhere, also in the README."""
+    """The exit codes of all commands, as listed in the README."""
 
     PASS, FAIL, USAGE, UNKNOWN, BROKEN = 0, 1, 2, 3, 4
 
 
 class Outcome(StrEnum):
-    """The three answers a check or a run can give. One order of severity everywhere: FAIL > UNKNOWN > PASS."""
+    """The outcome of a check or a run, by severity: FAIL > UNKNOWN > PASS."""
 
     PASS = "PASS"
     UNKNOWN = "UNKNOWN"
@@ -24,6 +24,6 @@ class Outcome(StrEnum):
 
     @staticmethod
     def worst(outcomes: list[Outcome]) -> Outcome:
-        """Nothing judged is UNKNOWN, never PASS."""
+        """Return the most severe outcome. Without any, return UNKNOWN, never PASS."""
         order = [Outcome.PASS, Outcome.UNKNOWN, Outcome.FAIL]
         return max(outcomes, key=order.index, default=Outcome.UNKNOWN)

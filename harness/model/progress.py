@@ -1,4 +1,4 @@
-"""What an engine tells while it is at work."""
+"""The progress that an engine reports while it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of an engine's progress: all of the log below `offsets` is done and committed."""
+    """One line of an engine's progress: all records below `offsets` are processed and committed."""
 
     UNIT = "milliseconds since 1970"  # of `at`
 
@@ -16,25 +16,26 @@ class Progress:
     batch: int
     rows: int
     offsets: Mapping[int, int]
-    watermark_ms: int = 0  # 0: it does not know
+    watermark_ms: int = 0  # 0: unknown
     dropped: int = 0
-    took_ms: int | None = None  # what lies behind this line; None: it does not say
-    state_bytes: int = 0  # 0: it does not say
-    state_cells: int = 0  # rows of the state, 0: it does not say
-    memory_bytes: int = 0  # that the store of the state uses, 0: it does not say
-    commit_ms: int = 0  # that it took to bring the state of this batch into the checkpoint, all tasks together
-    commit_bytes: int = 0  # that were written there
+    took_ms: int | None = None  # the time that the work of this line took; None: not reported
+    state_bytes: int = 0  # 0: not reported
+    state_cells: int = 0  # rows of the state, 0: not reported
+    memory_bytes: int = 0  # memory of the state store, 0: not reported
+    commit_ms: int = 0  # time to write this batch's state to the checkpoint, summed over tasks
+    commit_bytes: int = 0  # bytes that were written for that
     end_ms: tuple[int, int] | None = None  # between the batch before and this one, when it took no events
-    # The first offsets that are not in the state with which its start began, on the first line of that; else nothing.
+    # By partition: the first offset that is not in the state with which this engine start began. Only on its first
+    # line.
     restored: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint that is over, as an engine tells it."""
+    """One finished checkpoint, as an engine reports it."""
 
-    at_ms: int  # it was begun
+    at_ms: int  # when it began
     took_ms: int
     size_bytes: int
-    in_flight_bytes: int = 0  # kept of what was on its way between two tasks
+    in_flight_bytes: int = 0  # of data that was in transit between two tasks
     failed: bool = False

@@ -1,4 +1,4 @@
-"""What is asked of a run."""
+"""The specification of a run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.model.times import EVENT_TIME, Time
 
 DEFAULT_SCENARIO = "ad-impressions"
 Client = Literal["confluent", "kafka-python"]
-# What a scenario may be about (harness/judging/scenario_conditions.py).
+# The conditions that a scenario may require (harness/judging/scenario_conditions.py).
 Required = Literal["late", "delayed", "outgrown-state", "backlog", "burst", "history", "backfill", "states", "readers"]
-Cut = Literal["offset", "time"]  # by what files end and Kafka begins, where older events lie in files
+Cut = Literal["offset", "time"]  # how to split files from Kafka, if older events are in files
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One run with every default resolved. Saved first, and enough to do the run again."""
+    """One run with every default resolved. It is saved first, and suffices to repeat the run."""
 
     scenario: str
     engine: str
@@ -33,7 +33,7 @@ class RunSpec:
     fault: FaultSpec
     client: Client = "confluent"
     lag_budget_ms: float = 100.0
-    objective_p99_ms: float | None = None  # None: no speed was asked for
+    objective_p99_ms: float | None = None  # None: no speed objective
     trigger: str = "0 seconds"
     master: str = "local[*]"
     checkpoint: str = ""  # "": a folder of the run
@@ -44,28 +44,27 @@ class RunSpec:
     redis_prefix: str = ""  # all keys of the run begin with it
     reset: bool = False
     web: bool = False
-    patience: float = 1.0  # all deadlines of the run are so many times as long
-    archive: bool = False  # JVMs of ours start from archives of their classes where there are some
+    patience: float = 1.0  # factor on all deadlines of the run
+    archive: bool = False  # our JVMs start from class archives where they exist
     time: Time = EVENT_TIME
-    states: int = 0  # at so many batches its state is kept, and judged too
-    seam: Cut = "offset"  # of older events in files
-    backfill: str = ""  # the engine that counts all once more afterwards, as a batch; "": none
-    backfill_kill: bool = False  # that one is killed when it has written half, and started again
-    requires: tuple[Required, ...] = ()  # by the scenario: what has to be so, else the run is vacuous
-    declared_in: str = ""  # the folder that declared the workload; "": it is a shipped one
+    states: int = 0  # the state is kept, and judged, at this many batches
+    seam: Cut = "offset"  # between older events in files and Kafka
+    backfill: str = ""  # the engine that counts all events again afterwards, as a batch; "": none
+    backfill_kill: bool = False  # the backfill is killed when half is written, and restarted
+    requires: tuple[Required, ...] = ()  # the scenario's conditions; the run is vacuous unless they hold
+    declared_in: str = ""  # the folder that declared the workload; "": a shipped one
 
     @property
     def workload(self) -> str:
-        """The question that is asked."""
         return self.tape.workload
 
     @property
     def title(self) -> str:
-        """What a run of it is called: by its scenario, and first by its workload where that is somebody's own."""
+        """The name of a run: its scenario, preceded by its workload if a user declared that."""
         if not self.declared_in:
             return self.scenario
         return self.workload if self.scenario == DEFAULT_SCENARIO else f"{self.workload}-{self.scenario}"
 
     def public(self) -> dict[str, Any]:
-        """The spec as saved: nothing secret in it."""
+        """Return the spec without secrets, to be saved."""
         return {**asdict(self), "redis": redacted(self.redis)}

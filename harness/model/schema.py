@@ -1,4 +1,4 @@
-"""The form of what a folder of runs holds, as a number that each of them says."""
+"""The version of the run folder's format. Each run records it."""
 
 from __future__ import annotations
 

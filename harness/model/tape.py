@@ -1,4 +1,4 @@
-"""What is sent, and when."""
+"""The tape: what is sent, and when."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 from harness.model.disorder import Disorder
 
-AD_IMPRESSIONS = "ad_impressions"  # the workload of every run of old, which did not say
+AD_IMPRESSIONS = "ad_impressions"  # the workload of older runs, which did not record one
 SpellKind = Literal["burst", "silent", "future", "poison", "duplicates", "idle-partition", "skew"]
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of a profile: the offered rate goes in a straight line from one value to another."""
+    """A part of a profile in which the offered rate changes linearly from one value to another."""
 
     duration_ms: int
     start_per_s: float
@@ -22,20 +22,20 @@ class Segment:
 
 @dataclass(frozen=True)
 class Spell:
-    """A stretch of the run in which the input is different in one way: what input faults make of a tape."""
+    """A part of the run in which an input fault changes the input in one way."""
 
     kind: SpellKind
-    from_ms: int  # of due times (idle-partition: of slices), from the first one ...
-    until_ms: int  # ... to before this one
+    from_ms: int  # first due time (idle-partition: of slices) ...
+    until_ms: int  # ... and the end, exclusive
     share: float = 0.0  # of the events within it
-    ahead_ms: int = 0  # future: the one event at its beginning is dated so far ahead
-    factor: float = 1.0  # burst: so many times the rate of the profile
-    servers: int = 0  # silent: so many of them
+    ahead_ms: int = 0  # future: the one event at the start is dated this far ahead
+    factor: float = 1.0  # burst: factor on the rate of the profile
+    servers: int = 0  # silent: this many servers
 
 
 @dataclass(frozen=True)
 class TapeSpec:
-    """All that decides what is sent; equal specs make equal tapes, byte for byte, on every machine."""
+    """All settings that decide what is sent. Equal specs make equal tapes, byte for byte, on every machine."""
 
     seed: int
     profile: tuple[Segment, ...]
@@ -45,15 +45,15 @@ class TapeSpec:
     campaigns: int
     ads_per_campaign: int
     disorder: Disorder
-    probes: int = 0  # so many further campaigns get one view each ...
+    probes: int = 0  # this many further campaigns get one view each ...
     probe_every_ms: int = 10_000  # ... in this length of time, from one further server
     spells: tuple[Spell, ...] = ()
     checksum: bool = False  # the low 48 bits of an event's user id are the event's id, so that a job can sum it
-    warm_up: tuple[Segment, ...] = ()  # what is offered before the epoch, as a tape of its own (generators/schedule.py)
-    waits: bool = False  # ... and lies there when the engine starts: a backlog in Kafka, ...
-    history_ms: int = 0  # ... of which the first so long lies in files
+    warm_up: tuple[Segment, ...] = ()  # offered before the load start, as a tape of its own (generators/schedule.py)
+    waits: bool = False  # the warm-up is in Kafka before the engine starts: a backlog
+    history_ms: int = 0  # the first part of that backlog, which is in files
     workload: str = AD_IMPRESSIONS  # its id, which decides what the events are
-    declaration: str = ""  # of a declared workload the whole of what it declares, "" of a shipped one
+    declaration: str = ""  # the whole declaration of a declared workload, "" for a shipped one
 
     @property
     def load_ms(self) -> int:
@@ -65,30 +65,33 @@ class TapeSpec:
 
     @property
     def warmed_ms(self) -> int:
-        """How long the engine is at work when the load begins."""
+        """How long the engine has been working at the load start."""
         return 0 if self.waits else self.warm_up_ms
 
     @property
     def backlog_ms(self) -> int:
-        """Of what waits, so long lies in Kafka alone."""
+        """The part of the backlog that is only in Kafka."""
         return self.warm_up_ms - self.history_ms if self.waits else 0
 
     @property
     def history_kept_ms(self) -> int:
-        """Of the history Kafka has its end too: nobody's retention begins where the files end."""
+        """Kafka also holds the end of the history: retention never begins exactly where the files end."""
         return self.history_ms // 4
 
     @property
     def all_campaigns(self) -> int:
-        """To an engine a probe campaign is one like any other: the last ones of the population."""
+        """The number of campaigns with those of the probes, which are the last ones.
+
+        An engine can't distinguish them.
+        """
         return self.campaigns + self.probes
 
     @property
     def reach_ms(self) -> int:
-        """As `Disorder.reach_ms`, with the silences that faults add."""
+        """`Disorder.reach_ms`, plus the silences that faults add."""
         return self.disorder.reach_ms + sum(s.until_ms - s.from_ms for s in self.spells if s.kind == "silent")
 
     @property
     def senders(self) -> int:
-        """All servers; the last one sends the probes, where there are any."""
+        """The number of servers. If there are probes, the last server sends them."""
         return self.servers + (1 if self.probes else 0)

@@ -1,4 +1,4 @@
-"""By which of its times an event belongs to a window."""
+"""The times by which an event can be assigned to a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a run."""
+"""The verdict of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Blame = Literal["plan", "generator", "producer or Kafka", "engine", "evidence"]
 
 @dataclass(frozen=True)
 class Witness:
-    """One wrong thing, as small as it can be said."""
+    """One wrong result, described as briefly as possible."""
 
     cell: str  # "campaign 17 (uuid), window 12:00:10" or another subject
     expected: str
@@ -21,13 +21,13 @@ class Witness:
     detail: str
     event_ids: tuple[str, ...] = ()
     batches: tuple[int, ...] = ()
-    from_ms: int | None = None  # when it went wrong: at some time from here ...
-    until_ms: int | None = None  # ... to here; None: nobody knows
+    from_ms: int | None = None  # the start of the interval in which it went wrong ...
+    until_ms: int | None = None  # ... and its end; None: unknown
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The answer of one check. `word` names the kind of wrong (lost, duplicated, ...), empty when there is none."""
+    """The result of one check. `word` names the kind of error (lost, duplicated, ...) and is empty if there is none."""
 
     name: str
     outcome: Outcome
@@ -36,28 +36,28 @@ class CheckResult:
     count: int = 0
     blame: Blame | Literal[""] = ""
     witnesses: tuple[Witness, ...] = ()
-    asked: bool = True  # False: of this run nothing is claimed by it, and its PASS says nothing
+    asked: bool = True  # False: the run makes no claim that the check could test, and its PASS means nothing
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a run."""
+    """The verdict of a run."""
 
     outcome: Outcome
     sentence: str
-    slack: int  # how many events could be missing, by what is compared, without being noticed
+    slack: int  # how many events could be missing without detection by the comparison
     checks: tuple[CheckResult, ...]
     totals: Mapping[str, int]
     covers: str = ""  # beside the slack: what is compared, and what that can't show
-    looked: str = ""  # how often the results were looked at; "": nobody did, or nobody knows
+    looked: str = ""  # how often the results were polled; "": never, or unknown
 
     @property
     def slack_said(self) -> str:
-        """Beside what is compared, which a run of an older version does not say."""
+        """The slack with what it covers, which runs of older versions do not record."""
         return f"{self.slack:,} {self.covers}".rstrip()
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Each once: two checks may find the same."""
+        """The words of all checks that did not pass, without repetition: two checks may find the same error."""
         wrong = (check for check in self.checks if check.word and check.outcome is not Outcome.PASS)
         return tuple(dict.fromkeys(check.word for check in wrong))

@@ -1,1 +1,1 @@
-"""Where an engine leaves its counts, and how they are read. Whatever it is, what comes out is the rows of `compact`."""
+"""Read an engine's counts from the store where it leaves them. Every source returns the rows of `compact`."""

@@ -1,7 +1,7 @@
-"""The seam: a source of results gives all that there is, as the rows of our own schema.
+"""The interface of a source of results: it returns all results, as rows of our own schema.
 
-Translating happens here and nowhere else, so that judging and measuring know one schema only. What can't be translated
-keeps its own name, and the checks name it: nothing is passed over in silence.
+Sources do the translation, so that judging and measuring know one schema only. An entry that can't be translated keeps
+its own name, and the checks report it: nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -32,49 +32,49 @@ from harness.util.clock import Clock
 from harness.util.integers import whole
 
 UPDATED = "updated:"
-# Kinds of rows that are no type of a key: one that vanished while it was read says nothing of its type either.
+# Kinds of rows that are no type of a key. The type of a key that vanished while it was read is unknown too.
 TRANSLATED = (HASH, VANISHED, NO_RESULT, ELSEWHERE, ORPHAN)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the results of one run are."""
+    """The location of one run's results, and how to interpret them."""
 
-    client: Any  # of Redis
+    client: Any  # a Redis client
     kafka: KafkaAddress
-    topic: str  # of results, for engines that write them to Kafka
+    topic: str  # the results topic, for engines that write to Kafka
     campaigns: Sequence[str]
-    tables: Mapping[str, str]  # keys of the workload's tables, which are ours -> kind
+    tables: Mapping[str, str]  # keys of the workload's tables, which are ours -> type
     window_ms: int
-    length_ms: int | None  # of each window, which may begin within another one; None: they have no common one
+    length_ms: int | None  # of each window; windows may overlap; None: they have no common length
     watermark_ms: int
     manifest: EngineManifest
-    config: Path  # the engine's orders
-    log: Path  # for what a reader complains of
-    clock: Clock  # of the run
-    parts: Sequence[Mapping[str, str]] = ()  # what each of `campaigns` is made of, by names
-    number: str = OPENS  # what the whole number of a cell is; "" where it has none
+    config: Path  # the engine's run config
+    log: Path  # for a reader's error output
+    clock: Clock
+    parts: Sequence[Mapping[str, str]] = ()  # the names that each of `campaigns` is made of
+    number: str = OPENS  # the meaning of a cell's whole number; "" if cells have none
 
 
 class Observer(Protocol):
-    """Looks at the results from `start` until `stop`."""
+    """A thread that polls the results from `start` until `stop`."""
 
     def start(self) -> None: ...
     def stop(self) -> Sampled: ...
     def shows(self, key: int, field: int) -> bool:
-        """Whether anything of this cell was seen; true of one at which nobody looks."""
+        """Return True if this cell was seen in any form, or is not polled."""
 
     def changed(self) -> Change | None:
-        """When the results changed last."""
+        """Return when the results last changed."""
 
 
 class ResultStore(ABC):
-    """Where the results of a run are: made ready, polled while it goes on, and read in the end."""
+    """The results of a run in one kind of store: prepared, polled during the run, and read at the end."""
 
     form: ClassVar[str]  # as a manifest writes it under `results`
-    looks_for: ClassVar[str]  # what a job has to write, in words
-    service: ClassVar[Literal["redis", "kafka", ""]] = ""  # which of ours has to answer, so that it can be read
-    prints: ClassVar[str] = ""  # how a sentence begins that shows a part of it, where that is no key
+    looks_for: ClassVar[str]  # in words: what a job must write
+    service: ClassVar[Literal["redis", "kafka", ""]] = ""  # which of our services must answer before it can be read
+    prints: ClassVar[str] = ""  # the beginning of a sentence that quotes an entry, if an entry is no key
     when_empty: ClassVar[str] = "there are no results"
 
     def __init__(self, place: Place) -> None:
@@ -82,35 +82,35 @@ class ResultStore(ABC):
 
     @abstractmethod
     def rows(self) -> list[Row]:
-        """Everything, orphans included."""
+        """Read everything, orphans included."""
 
-    def prepare(self) -> None:  # noqa: B027  (most are there)
-        """Make what the engine will write into."""
+    def prepare(self) -> None:  # noqa: B027  (most targets exist)
+        """Create the target that the engine will write to."""
 
     def patterns(self) -> Iterator[str]:
-        """Keys of Redis that results may have beside those that the workload names, as patterns of a shell."""
+        """Yield shell patterns of Redis keys that results may have beside those that the workload names."""
         yield from ()
 
     def snapshot(self) -> object:
-        """What a drain compares with the look before; all of it, where there is no cheaper way."""
+        """Return a value that the drain compares with the poll before: all rows, if there is no cheaper value."""
         return self.rows()
 
     def observer(self, tape: TapeSpec) -> Observer | None:
-        """Poll it from another thread, for which this instance is its own; None where that is too dear."""
+        """Return an observer that polls from another thread and owns this instance; None if that is too slow."""
         del tape
         return None
 
     def expiring(self, others: tuple[str, ...]) -> Expiring | None:
-        """Results that have a time to live, beside the keys that match `others`."""
+        """Return the results that have a time to live, except the keys that match `others`."""
         del others
         return None
 
     def close(self) -> None:  # noqa: B027  (most have nothing open)
-        """Let go of what is open."""
+        """Close what is open."""
 
 
 class PolledStore(ResultStore):
-    """One whose rows are read again and again while a run goes on."""
+    """A store whose rows are polled during a run."""
 
     def observer(self, tape: TapeSpec) -> Observer | None:
         place = self._place
@@ -125,13 +125,13 @@ class PolledStore(ResultStore):
         return PlainObserver(look, self.close, place.campaigns, tape, place.clock)
 
     def is_there(self, row: Row) -> bool:
-        """Nothing is read in one moment: what is begun and not written yet is no row."""
+        """Return False for a row that the engine has begun and not yet written: a poll is not atomic."""
         del row
         return True
 
 
 class RedisStore(PolledStore):
-    """In the run's Redis, under keys of some schema."""
+    """A store in the run's Redis, with keys of some schema."""
 
     service = "redis"
 
@@ -140,20 +140,23 @@ class RedisStore(PolledStore):
 
 
 def keys_of_campaigns(campaigns: Iterable[str]) -> Iterator[str]:
-    """Patterns of the keys that any workload's results may have in Redis."""
+    """Yield patterns of the keys that any workload's results may have in Redis."""
     for key in campaigns:
         yield from (literal(key), literal(f"{UPDATED}{key}"), literal(f"{PREFIX}{key}"))
 
 
 def window_start(text: str, place: Place, named: str = WINDOW) -> str:
-    """A job may name a window by its end, under a name that says so or as its manifest says. What is no number stays
-    what it is."""
+    """Convert a window's name to its start.
+
+    A job may name a window by its end, under a field name that shows this, or as declared in its manifest. Text that is
+    no number stays unchanged.
+    """
     number, by = whole(text), WINDOW_KEYS.get(named, place.manifest.window_key)
     return text if by == "start" or number is None or place.length_ms is None else str(number - place.length_ms)
 
 
 def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str] | str]:
-    """As a hash of Redis for each campaign: field, value, field, value, ...; as an error where its key is no hash."""
+    """Return one reply per campaign, as Redis returns a hash: field, value, ...; an error if its key is no hash."""
     found: Mapping[str, list[str]] = {name: [] for name in campaigns}
     wrong = {row.key for row in rows if row.key in found and row.kind not in TRANSLATED}
     for row in rows:

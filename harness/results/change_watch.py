@@ -1,8 +1,7 @@
-"""When did results last change, where a look is too dear to be taken twenty times a second?
+"""Date changes of the results when polling twenty times a second is too expensive.
 
-A command that prints the results is run by a thread while the load goes on, with long pauses, so that the engine keeps
-the machine. A moment of change is known to such a pause only; silences seem longer by that, which makes a run wait
-longer for its end, and never shorter.
+A thread runs the command that prints the results during the load, with long pauses, so that the engine keeps the CPU. A
+change is dated only to within a pause, so silences appear longer: a run may wait longer for its end, never shorter.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from harness.util.clock import Clock
 from harness.util.wait import ends_within
 
 LOOK_EVERY_S = 1.0
-LOOK_SHARE = 0.05  # of all time may go into looks
+LOOK_SHARE = 0.05  # the largest share of the time for polls
 JOIN_S = 15.0
 
 
 class Changes:
-    """A thread from `start` to `stop`. A look that fails is tried again, and sees no change."""
+    """A thread that polls from `start` until `stop`. A failed poll counts as unchanged and is repeated."""
 
     def __init__(self, look: Callable[[], object], release: Callable[[], None], clock: Clock) -> None:
         self._look, self._release, self._clock = look, release, clock
@@ -54,4 +53,4 @@ class Changes:
         self._release()
 
 
-_NOTHING = object()  # before the first look
+_NOTHING = object()  # before the first poll

@@ -1,6 +1,6 @@
-"""`command`: a program of yours prints `campaign,window,count` lines, so that a table or a database can be judged.
+"""`command`: a program of the user prints `campaign,window,count` lines, so that a table or a database can be judged.
 
-It is run whenever somebody looks, which is too dear for latency: there is none for such an engine.
+It runs once per poll, which is too slow to measure latency.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ class Command(ResultStore):
         return out.split("\n")
 
     def _run(self) -> tuple[int, str, str]:
-        """Below a parent of its own, so that what it starts ends with it. Into files: a process that it leaves behind
-        may keep a pipe open."""
+        """Run the command under a supervisor of its own, which ends all its processes with it.
+
+        Output goes to files, because a process that it leaves behind may keep a pipe open.
+        """
         environment = {**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()}
         path = shutil.which(self._argv[0], path=environment.get("PATH"))
         if path is None:
@@ -71,7 +73,7 @@ class Command(ResultStore):
 
 
 def row_of(number: int, line: str, place: Place) -> Row:
-    """A line that is no cell keeps its own name. Spaces around a comma are part of no value."""
+    """Parse a line. A line that is no cell becomes a row of its own. Spaces around a comma belong to no value."""
     words = [word.strip(" \t\r") for word in line.split(",")]
     if len(words) != 3:
         return Row(f"line {number}", "", line, NO_RESULT)

@@ -24,7 +24,7 @@ class Compact(RedisStore):
         ]
 
     def observer(self, tape: TapeSpec) -> Observer | None:
-        """By one request for all campaigns, which no other schema allows."""
+        """Poll all campaigns with one request, which no other schema allows."""
         place = self._place
         if place.manifest.window_key != "start":
             return super().observer(tape)

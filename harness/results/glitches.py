@@ -1,7 +1,7 @@
-"""What a look at the results saw for a while and no reader could take for a count: since when, and until when.
+"""Values that polls saw for a while and that no reader could take for a count, with start and end.
 
-A glitch is *unreadable*, where it stood in the place of a count, or a *stranger*, a hash of a campaign that does not
-exist. Its moments are those of looks, so that it lasted no longer than from the look before the first to the last.
+A glitch is *unreadable* if it was in the place of a count, or a *stranger*: a hash of an unknown campaign. Its times
+are those of polls: it lasted at most from the poll before the first sighting to the end.
 """
 
 from __future__ import annotations
@@ -14,26 +14,29 @@ from harness.util.texts import readable, shown
 COLUMNS = ("kind", "campaign", "name", "text", "from_us", "until_us")
 UNREADABLE, STRANGER = "unreadable", "stranger"
 ANOTHER_TYPE = "a key of another type"
-# A stranger that is gone sooner is taken for the first half of a rename.
+# A shorter stranger is taken for the first half of a rename.
 LEAST_STAY_US = 1_000_000
 
 Name = bytes | str
 
 
 class Glitches:
-    """Successive looks in, one row for each glitch out."""
+    """Convert successive polls to one row per glitch."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, Name], tuple[Name, int]] = {}  # -> the text that was seen first, and when
+        self._open: dict[tuple[int, Name], tuple[Name, int]] = {}  # -> the first text, and its time
         self._latest: dict[tuple[int, Name], Name] = {}
-        self._strangers: dict[str, tuple[int, int]] = {}  # -> the first and the last time that it was seen
+        self._strangers: dict[str, tuple[int, int]] = {}  # -> the first and the last time it was seen
         self._rows: list[tuple[str, int, str, str, int, int]] = []
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._open)
 
     def seen(self, at_us: int, campaign: int, window: Name, text: Name) -> bool:
-        """What stood in the place of a count, or, without a window, of a whole campaign; whether that is news."""
+        """Record text in the place of a count, or, without a window, of a campaign's whole hash.
+
+        Return True if it is new.
+        """
         place = campaign, window
         self._open.setdefault(place, (text, at_us))
         news = self._latest.get(place) != text
@@ -41,14 +44,14 @@ class Glitches:
         return news
 
     def gone(self, at_us: int, campaign: int, window: Name) -> None:
-        """There is a count again, or nothing."""
+        """Record that there is a count again, or nothing."""
         place = campaign, window
         if place in self._open:
             self._rows.append(self._row(place, at_us))
             del self._open[place], self._latest[place]
 
     def strangers(self, at_us: int, keys: Collection[str]) -> None:
-        """All hashes of unknown campaigns. Those that stay are not ours to tell: they are in the results."""
+        """Record all hashes of unknown campaigns. One that stays to the end is left to the final results."""
         for key in self._strangers.keys() - set(keys):
             first_us, last_us = self._strangers.pop(key)
             if last_us - first_us >= LEAST_STAY_US:
@@ -58,7 +61,7 @@ class Glitches:
 
     @property
     def columns(self) -> Mapping[str, Any]:
-        """Of glitches.parquet. `until_us` 0: it was there at the last look."""
+        """The columns of glitches.parquet. `until_us` 0: it was there at the last poll."""
         rows = [*self._rows, *(self._row(place, 0) for place in self._open)]
         return {name: [row[number] for row in rows] for number, name in enumerate(COLUMNS)}
 

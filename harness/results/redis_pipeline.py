@@ -1,6 +1,6 @@
-"""Reads many hashes of Redis by one request that is prepared once, and gives the answer as bytes.
+"""Read many hashes of Redis with one prepared request, and return the answer as bytes.
 
-The answer is read past redis-py, which would make a call of its own for each of hundreds of replies.
+It reads the socket directly, because redis-py would make a call for each of hundreds of replies.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _RECEIVE_BYTES = 1 << 18
 
 
 class Prepared:
-    """A connection of its own, from the first question on."""
+    """A reader with its own connection, opened at the first request."""
 
     def __init__(self, client: redis.Redis, names: Sequence[str]) -> None:
         self._client, self._names = client, [f"{prefix_of(client)}{name}" for name in names]
-        # The last reply is known in advance: when the answer ends with it, the answer is whole.
+        # The last reply is known in advance: an answer that ends with it is complete.
         self._token = uuid.uuid4().hex
         self._end = f"${len(self._token)}\r\n{self._token}\r\n".encode()
         self._connection: redis.Connection | None = None
 
     def request(self, command: str, *fields: str) -> bytes:
-        """The same command for each of the hashes."""
+        """Build a request that sends the same command for each hash."""
         commands = [*((command, name, *fields) for name in self._names), ("PING", self._token)]
         return b"".join(_packed(each) for each in commands)
 
@@ -57,7 +57,7 @@ class Prepared:
 
 
 def _connection(client: redis.Redis) -> redis.Connection:
-    """A connection like those of the client, TLS and password included, in the older protocol with its flat hashes."""
+    """Open a connection like the client's, TLS and password included, with protocol 2, whose hashes are flat lists."""
     pool = client.connection_pool
     settings = {**pool.connection_kwargs, "protocol": 2, "socket_timeout": REPLY_TIMEOUT_S}
     connection: redis.Connection = pool.connection_class(**settings)

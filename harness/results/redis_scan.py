@@ -1,6 +1,6 @@
-"""Reads the results where a reader would see them: all of Redis, orphans included. Thin: it gives raw rows.
+"""Read the results from the store itself: all of Redis, orphans included. The readers return raw rows.
 
-What the rows mean is decided by the pure function `interpret`, so that a stored run can be judged again.
+The pure function `interpret` decides what the rows mean, so that a stored run can be judged again.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from workloads.cells import Codes
 from workloads.totals import InTotals
 
 OUR_KEYS = "streamgauge:*"
-LEFT = "streamgauge:left:"  # and the key of an output: its place among all that left
+LEFT = "streamgauge:left:"  # followed by an output's key: its place in the order of all outputs
 OURS = (OUR_KEYS, "campaigns", "updated:*")
 PAGE = 1000
-# All is read again so often while keys vanish, or change their type, between their name and their content.
+# How often everything is read again while keys vanish, or change type, between the list of names and the read.
 MOST_LOOKS = 10
 
-# Kinds of rows: a field of a hash, and a key of another type under the word that Redis has for the type. `none` is its
-# word for a key that is not there.
+# Kinds of rows: a field of a hash, and a key of another type, under Redis' name of the type. Redis reports `none` for a
+# missing key.
 HASH, STRING, VANISHED = "hash", "string", "none"
-# What a translator could not translate, in its own words: it stands where results belong, and is none.
+# An entry in the place of results that a translator could not translate, with the reason as value.
 NO_RESULT = "no result"
-ELSEWHERE = "hash elsewhere"  # a result in our own schema, where the manifest looks for results of another one
+ELSEWHERE = "hash elsewhere"  # a result in our own schema, although the manifest declares another one
 ORPHAN = "orphan"  # the count of a window of Yahoo's schema to which no campaign refers
-# What reads a key of each type; of the other types it is enough that they are there.
+# The command that reads a key of each type. For other types it suffices that the key exists.
 _READERS = {HASH: "HGETALL", STRING: "GET"}
-WRONG_TYPE = "WRONGTYPE"  # how Redis' own answer begins
+WRONG_TYPE = "WRONGTYPE"  # the beginning of Redis' error
 
 
 class UnreadableError(HarnessError):
-    """Results that can't be read, although every service answers: what is there to read them with failed."""
+    """The results can't be read although every service answers: the reader itself failed."""
 
 
 class Row(NamedTuple):
-    """One field of a hash, or one key of another kind (then without a field)."""
+    """One field of a hash, or one key of another type, without a field."""
 
     key: str
     field: str
@@ -58,22 +58,21 @@ class Row(NamedTuple):
 
 
 def as_columns(rows: Sequence[Row]) -> Mapping[str, list[str]]:
-    """As a table of a run."""
+    """Convert rows to the columns of a table."""
     return {column: [row[i] for row in rows] for i, column in enumerate(Row._fields)}
 
 
 def unlike(before: Iterable[Row], after: Iterable[Row]) -> int:
-    """How many rows only one of two readings has."""
+    """Count the rows that are in only one of two readings."""
     one, other = Counter(before), Counter(after)
     return (one - other).total() + (other - one).total()
 
 
 def scan(client: redis.Redis, tables: Mapping[str, str] = MappingProxyType({})) -> list[Row]:
-    """Everything in the database but the keys of the workload's tables, which are ours and many. One that has another
-    kind than it had is no longer ours.
+    """Read everything in the database except the workload's tables, which are ours and many.
 
-    It is read as octets, and what is no text gets an escaped name. Only a look in which no key vanished saw all that
-    was there; a key that vanished in each of them is told under its name.
+    A table whose key has changed type is read too. Keys are read as bytes, and bytes that are no text are escaped. Only
+    a scan in which no key vanished saw everything; a key that vanished in every scan is returned under its name.
     """
     skipped = {key.encode(): kind for key, kind in tables.items()}
     for _ in range(MOST_LOOKS):
@@ -84,7 +83,7 @@ def scan(client: redis.Redis, tables: Mapping[str, str] = MappingProxyType({})) 
 
 
 def _look(client: redis.Redis, skipped: Mapping[bytes, str]) -> tuple[list[Row], list[bytes]]:
-    """All rows, and the keys that were there and a moment later were not, or not what they had been."""
+    """Return all rows, and the keys that vanished or changed type between two steps of this scan."""
     keys = sorted(set(client.scan_iter(count=PAGE, NEVER_DECODE=True)))
     rows: list[Row] = []
     vanished: list[bytes] = []
@@ -102,7 +101,7 @@ def _look(client: redis.Redis, skipped: Mapping[bytes, str]) -> tuple[list[Row],
 
 
 def _asked(client: redis.Redis, commands: Iterable[tuple[str, bytes]]) -> list[Any]:
-    """The answers as octets; that a key is of another type is an answer too."""
+    """Run the commands and return their replies as bytes. A WRONGTYPE error is a reply too."""
     with client.pipeline(transaction=False) as pipe:
         for command in commands:
             pipe.execute_command(*command, NEVER_DECODE=True)  # type: ignore[no-untyped-call]
@@ -110,7 +109,7 @@ def _asked(client: redis.Redis, commands: Iterable[tuple[str, bytes]]) -> list[A
 
 
 def _given(answers: Iterable[Any]) -> list[Any]:
-    """Any other error is the server's refusal to answer, and says nothing of what it holds."""
+    """Raise any other error: it is the server's refusal to answer, and shows nothing of the content."""
     found = list(answers)
     for answer in found:
         if isinstance(answer, Exception) and not str(answer).startswith(WRONG_TYPE):
@@ -125,7 +124,7 @@ def _rows(key: str, kind: str, content: Any) -> list[Row]:
 
 
 def expiring(client: redis.Redis, others: tuple[str, ...]) -> Expiring | None:
-    """The keys of the results that have a time to live; None for who may not ask."""
+    """Return the result keys that have a time to live; None without the permission to ask."""
     try:
         return soonest(_lives_ms(client, others))
     except redis.exceptions.NoPermissionError:
@@ -133,7 +132,7 @@ def expiring(client: redis.Redis, others: tuple[str, ...]) -> Expiring | None:
 
 
 def _lives_ms(client: redis.Redis, others: tuple[str, ...]) -> dict[str, int]:
-    """Where no key of all databases has a time to live, none is asked."""
+    """Skip the scan if no key of any database has a time to live."""
     if not any(database["expires"] for database in client.info("keyspace").values()):
         return {}
     keys = [key for key in client.scan_iter(count=PAGE, NEVER_DECODE=True) if not matches(readable(key), others)]
@@ -149,23 +148,23 @@ def soonest(lives: Mapping[str, int]) -> Expiring:
 
 
 def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str] | str]:
-    """The hashes of the known campaigns: the cheap look that a drain compares with the one before."""
+    """Read the hashes of the known campaigns only: the cheap snapshot that a drain compares with the one before."""
     with client.pipeline(transaction=False) as pipe:
         for name in campaign_names:
             pipe.hgetall(name)
         replies = zip(campaign_names, _given(pipe.execute(raise_on_error=False)), strict=True)
-        # A key that is no hash answers with an error, which is looked at like any other reply.
+        # A key that is no hash returns an error, which is compared like any other reply.
         return {name: str(reply) if isinstance(reply, Exception) else reply for name, reply in replies if reply}
 
 
 def strangers(hashes: Iterable[str], campaigns: Collection[str], bookkeeping: Sequence[str]) -> set[str]:
-    """Hashes that are those of no campaign, and belong to nobody else."""
+    """Return the hashes of unknown campaigns that have no other owner."""
     unknown = (key for key in hashes if key.removeprefix(PREFIX) not in campaigns)
     return {key for key in unknown if not matches(key, (*OURS, *bookkeeping))}
 
 
 def matches(key: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a key is one of these patterns, as those of a shell are written."""
+    """Return True if the key matches one of these shell patterns."""
     return _any_of(patterns).match(key) is not None
 
 
@@ -177,7 +176,7 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def interpret(
     rows: Iterable[Row], campaign_index: Mapping[str, int], codes: Codes, bookkeeping: Sequence[str]
 ) -> Observed:
-    """Raw rows as counts per cell, and everything that is no count under its own name."""
+    """Convert raw rows to counts per cell. Every other entry becomes a stray with its own name."""
     ours = (*OURS, *bookkeeping)
     counts: dict[int, list[int]] = {}
     sums: dict[int, list[Checksum]] = {}
@@ -211,12 +210,12 @@ def interpret(
 
 
 def in_totals(seen: Observed, oracle: InTotals) -> Observed:
-    """The same of all windows together. Two values in one field are two in any case."""
+    """Convert counts per window to totals over all windows. Two values in one field remain an ambiguity."""
     return replace(seen, counts=Ledger.of(oracle.in_all_of(seen.counts)), sums={}, zeros=())
 
 
 def _stray(row: Row, *, known: bool) -> Stray:
-    """What is no field of a known campaign's hash. `known`: its key is that of a campaign all the same."""
+    """Describe an entry that is no field of a known campaign's hash. `known`: its key belongs to a known campaign."""
     if row.kind == HASH:
         return Stray(_place(row), shown(row.value), "campaign")
     if row.kind in (ORPHAN, NO_RESULT):

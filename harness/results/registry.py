@@ -1,4 +1,4 @@
-"""Every source of results by the word that a manifest uses for it. Add one: a file, and its line here."""
+"""The sources of results, by their name in a manifest. To add one, write a file and add its line here."""
 
 from __future__ import annotations
 

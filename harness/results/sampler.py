@@ -1,19 +1,19 @@
-"""Looks at the results while a run goes on, where any reader would see them, and keeps what changed and when.
+"""Poll the results during a run, from the store itself, and keep each change with its time.
 
-The core is pure: successive looks in, rows of changes out. The thread around it asks Redis with one prepared request
-for all campaigns and compares the answer as bytes, so that a look at results that stand still costs next to nothing.
+The core is pure: it converts successive polls to rows of changes. The thread around it sends Redis one prepared request
+for all campaigns and compares the answer as bytes, so that a poll of unchanged results costs almost nothing.
 
-Hashes grow with every window, and most windows change no more. Once there are many, a look is mostly a glance: it reads
-only windows that may still change, from the newest that was seen back over the declared lateness and a little more. All
-windows before these are closed. They are read twenty in turn, ten times a second, less often where that takes long.
-Their answer mostly stays the same, so that nothing has to be parsed. A whole look comes about once a second, less often
-where it takes long, and always at the end. So final values and their number are those of whole looks; a change in a
-window that was not glanced at is seen late, is counted (`seen_late`), and may hide a dip that was shorter than that.
+Hashes grow with every window, and most windows change no more. Once there are many, most polls are partial (a glance):
+they read only windows that may still change, from the newest seen window back over the declared lateness and a little
+more. The windows before these are closed. Twenty of them are read in turn, ten times a second, or less often if that
+takes long; their answer is mostly unchanged, so that nothing is parsed. A whole poll comes about once a second, or less
+often if it takes long, and always at the end. So the final values and their number are those of whole polls. A change
+outside the partial poll is seen late, is counted (`seen_late`), and may hide a shorter dip.
 
-The moments of looks are drawn: who knows the period could else do between two looks what nobody is to see.
+The times of polls are random: an engine that knew the period could change results between two polls without being seen.
 
-A look takes time. What it found new came up between the beginning of the last look at the same window (`since_us`) and
-its own end (`at_us`). Only both together say whether a change is younger than a kill.
+A poll takes time. A change that it sees happened between the start of the previous poll of the same window (`since_us`)
+and its own end (`at_us`). Both times are needed to decide if a change is younger than a kill.
 """
 
 from __future__ import annotations
@@ -47,41 +47,41 @@ from workloads.prefixed import prefix_of
 from workloads.registry import results_of
 
 LOOK_EVERY_S = 0.05
-# A look may take this share of its period; slower ones come less often, and leave Redis to the engine.
+# The largest share of its period that a poll may take. Slower polls come less often, and leave Redis to the engine.
 BUSY_SHARE = 1 / 3
 MOST_KEYS = 500
-# Windows that ended before the newest by more than the declared lateness and so many windows are settled.
+# Windows are settled if they ended before the newest one by more than the declared lateness and this many windows.
 SETTLED_WINDOWS = 2
 WHOLE_EVERY_S = 1.0
 CLOSED_EVERY_S = 0.1
 CLOSED_AT_ONCE = 20  # windows
-CLOSED_SHARE = 0.02  # of all time may go into looks at closed windows
-JITTER = 0.5  # by such a share a pause is longer or shorter than the period
-WHOLE_SHARE = 0.05  # of all time may go into whole looks
+CLOSED_SHARE = 0.02  # the largest share of the time for polls of closed windows
+JITTER = 0.5  # a pause differs from the period by up to this share
+WHOLE_SHARE = 0.05  # the largest share of the time for whole polls
 STRANGERS_EVERY_S = 0.5
 NAMES_AT_ONCE = 1000
-WHOLE_KEY = ""  # in the place of a window: a glitch of all of a campaign
+WHOLE_KEY = ""  # instead of a window: a glitch of a campaign's whole hash
 _RECENT_LOOKS = 20
 
 
 @dataclass(frozen=True)
 class Looks:
-    """How the results were looked at."""
+    """Statistics of the polls."""
 
     scans: int
-    whole: int  # of them
+    whole: int  # the number of whole polls
     whole_period_max_ms: float
-    closed_period_ms: float  # from one look at the closed windows to the next, the whole ones among them: the median
+    closed_period_ms: float  # between polls of the closed windows, whole polls included: the median
     closed_period_max_ms: float
-    seen_late: int  # changes outside of what was glanced at
+    seen_late: int  # changes outside the partial polls
     period_ms: float  # the median
     period_p99_ms: float
     period_max_ms: float
-    took_ms: float  # a look, from its question to its last answer: the median
+    took_ms: float  # a poll, from its request to its last answer: the median
     took_p99_ms: float
     campaigns: int
     cells_sampled_share: float
-    garbage: int  # values that were no count
+    garbage: int  # values that were no counts
     glitches: int  # rows of glitches.parquet
     errors: int
     first_error: str
@@ -91,7 +91,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What changed, as the columns of samples.parquet, what was no count, and how it was looked at."""
+    """The changes as the columns of samples.parquet, the glitches, and the statistics of the polls."""
 
     columns: Mapping[str, NDArray[Any]]
     glitches: Mapping[str, Any]
@@ -99,7 +99,7 @@ class Sampled:
 
 
 def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
-    """The numbers of all keys where they are few; else the probes, and a seeded sample of the others."""
+    """Return the numbers of all keys if there are few; else of the probes and a seeded sample of the others."""
     count = len(results_of(tape).keys)
     if count <= MOST_KEYS:
         return tuple(range(count))
@@ -110,8 +110,10 @@ def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
 
 
 def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: int) -> range:
-    """The windows that may still change. From the newest that was seen and not from the clock: an engine that fell
-    behind has them all before it. Ahead as far as the events that close a run lie. Empty while nothing was seen.
+    """Return the windows that may still change; empty while no window was seen.
+
+    They start from the newest window that was seen, not from the clock: an engine that fell behind still has all of
+    them to change. They end as far ahead as the closing events of a run.
     """
     if newest_ms is None:
         return range(0)
@@ -120,7 +122,7 @@ def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: 
 
 
 class Recorder:
-    """Turns looks into changes. A count that vanished has become 0; a value that is no number changes nothing."""
+    """Converts polls to changes. A count that vanished becomes 0; a value that is no number changes nothing."""
 
     def __init__(self, campaigns: Sequence[int]) -> None:
         self._campaigns = campaigns
@@ -129,26 +131,28 @@ class Recorder:
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
         self._looks_us, self._whole_us = array("q"), array("q")
-        self._closed_ms = array("d")  # from one look at closed windows to the next at the same
-        self._closed_at_us: dict[int, int] = {}  # their first one -> the look before
+        self._closed_ms = array("d")  # between two polls of the same closed windows
+        self._closed_at_us: dict[int, int] = {}  # the first window of a part -> the poll before
         self._took_ms = array("d")
-        self._glanced: range | None = None  # by the look before; None: that saw all
-        self._began_us = self._whole_began_us = 0  # the look before, and the last whole one; 0: there was none
-        self._closed_began_us: dict[int, int] = {}  # window -> the last look at it among the closed ones
-        self._answered = True  # the look got an answer for each campaign
+        self._glanced: range | None = None  # by the poll before; None: it was whole
+        self._began_us = self._whole_began_us = 0  # the poll before, and the last whole one; 0: none
+        self._closed_began_us: dict[int, int] = {}  # window -> its last poll among the closed ones
+        self._answered = True  # the poll got an answer for each campaign
         self._seen_late = 0
-        self._changed_since_us = 0  # the youngest `since_us` of all changes
+        self._changed_since_us = 0  # the newest `since_us` of all changes
         self._rows = {name: array("q") for name in ("at_us", "since_us", "campaign", "window_ms", "count")}
         self._garbage = 0
         self._glitches = Glitches()
         self._errors: list[str] = []
         self.oldest_ms: int | None = None
-        self.newest_ms: int | None = None  # of the windows that have begun: dates of the future say nothing
-        self.windows = 0  # of the campaign that has most
+        self.newest_ms: int | None = None  # of windows that have begun: dates in the future are ignored
+        self.windows = 0  # of the campaign with the most
 
     def look(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
-        """One look: for each campaign its hash as Redis gives it, [field, value, ...]; anything else is no hash. It
-        ended at `at_us`; without `began_us` it took no time."""
+        """Record a whole poll that ended at `at_us`; without `began_us` it took no time.
+
+        A reply is the campaign's hash as Redis returns it, [field, value, ...]; any other reply is no hash.
+        """
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
         self._saw_closed(at_us, [*self._closed_at_us])
@@ -163,13 +167,13 @@ class Recorder:
         self._saw(at_us if began_us is None else began_us, None)
 
     def glance(self, at_us: int, windows: range, replies: Sequence[object], *, began_us: int | None = None) -> None:
-        """A look at some windows only: for each campaign their counts in order, None where there is none."""
+        """Record a partial poll: for each campaign the counts of these windows in order, None if there is none."""
         self._looks_us.append(at_us)
         self._compare(at_us, windows, replies)
         self._saw(at_us if began_us is None else began_us, windows)
 
     def closed(self, at_us: int, windows: range, replies: Sequence[object] | None, *, began_us: int) -> None:
-        """A look at windows that change no more; None: it saw just what the one before had seen."""
+        """Record a poll of closed windows. Replies None: the same answer as the poll before."""
         self._saw_closed(at_us, [windows.start])
         if replies is not None:
             self._compare(at_us, windows, replies)
@@ -190,14 +194,14 @@ class Recorder:
             new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
             if old == new:
                 continue
-            self._replies[place] = None  # the next whole look is another one, even if it sees what the last one saw
+            self._replies[place] = None  # the next whole poll must be parsed, even if it returns what the last one did
             for field in old.keys() - new.keys():
                 del texts[field]
             texts.update(new)
             self._changed(at_us, place, old, new)
 
     def unchanged(self, at_us: int, *, whole: bool = True, began_us: int | None = None) -> None:
-        """One look that saw just what the one before had seen."""
+        """Record a poll with the same answer as the one before."""
         self._saw(at_us if began_us is None else began_us, None if whole else self._glanced)
         self._looks_us.append(at_us)
         if whole:
@@ -205,25 +209,25 @@ class Recorder:
             self._saw_closed(at_us, [*self._closed_at_us])
 
     def strangers(self, at_us: int, keys: Collection[str]) -> None:
-        """A look at the names of all hashes found these that are those of no campaign."""
+        """Record the hashes of unknown campaigns from a scan of all names."""
         self._glitches.strangers(at_us, keys)
 
     def took(self, ms: float) -> None:
-        """What a reader of all this waits for."""
+        """Record the time that a reader of all campaigns waits."""
         self._took_ms.append(ms)
 
     def failed(self, error: Exception) -> None:
-        """A look that saw nothing."""
+        """Record a poll without a result."""
         self._errors.append(f"{type(error).__name__}: {error}")
 
     def shows(self, campaign: int, window_ms: int) -> bool:
-        """Whether anything of this cell was seen; true of one at which nobody looks."""
+        """Return True if this cell was seen in any form, or is not polled."""
         place = self._places.get(campaign)
         return place is None or window_ms in self._counts[place]
 
     @property
     def changed(self) -> Change | None:
-        """When a look last saw another count than the one before. What the first look saw is no change."""
+        """The interval of the newest change between two polls. The first poll's content is no change."""
         at_us = self._rows["at_us"]
         seen = at_us and at_us[-1] > self._looks_us[0]
         return Change(at_us[-1] // 1000, self._changed_since_us // 1000) if seen else None
@@ -261,8 +265,10 @@ class Recorder:
         return Sampled(columns, self._glitches.columns, looks)
 
     def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
-        """The campaigns whose key is a hash, or is not there. One of another type is a glitch; other errors are those
-        of the service, and say nothing of the results."""
+        """Yield the campaigns whose key is a hash, or is missing.
+
+        A key of another type is a glitch. Other errors come from the service and show nothing of the results.
+        """
         refused = None
         for place, reply in enumerate(replies):
             if isinstance(reply, list):
@@ -277,7 +283,10 @@ class Recorder:
             self.failed(refused)
 
     def _saw(self, began_us: int, windows: range | None) -> None:
-        """A look has ended. One that was refused an answer says nothing of how things stood."""
+        """End a poll.
+
+        A poll with a refused answer does not update the times, because it shows nothing of the results.
+        """
         self._glanced = windows
         if self._answered:
             self._began_us = began_us
@@ -316,21 +325,24 @@ class Recorder:
 
 
 class Pace:
-    """The time from one look to the next: the wished one, or longer while looks take too much of it."""
+    """The time from one poll to the next: LOOK_EVERY_S, or more while polls take too much of it."""
 
     def __init__(self, seed: int) -> None:
         self._took_s: deque[float] = deque(maxlen=_RECENT_LOOKS)
         self._draws = Random(seed)
 
     def period_s(self, took_s: float) -> float:
-        """The middle of the last looks decides: a single slow one is a hiccup of the machine."""
+        """Draw the next period.
+
+        The median of recent polls decides, because a single slow one is the machine's hiccup.
+        """
         self._took_s.append(took_s)
         period_s = max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
         return period_s * self._draws.uniform(1 - JITTER, 1 + JITTER)
 
 
 class _Watch(ABC):
-    """A thread that looks at the sampled campaigns from `start` until `stop`. What fails is noted, and tried again."""
+    """A thread that polls the sampled campaigns from `start` until `stop`. It records a failed poll and tries again."""
 
     def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
         self._clock = clock
@@ -346,7 +358,7 @@ class _Watch(ABC):
         self._thread.start()
 
     def stop(self) -> Sampled:
-        """After one last look."""
+        """Stop after one last poll."""
         self._stopped.set()
         self._thread.join(3 * REPLY_TIMEOUT_S)
         return self._recorder.sampled(self._keys, self._cpu_s)
@@ -362,7 +374,7 @@ class _Watch(ABC):
 
     @abstractmethod
     def _disconnect(self) -> None:
-        """Let go of what may be broken."""
+        """Close a connection that may be broken."""
 
     def _work(self) -> None:
         begun_cpu_s, due_s = time.thread_time(), time.monotonic()
@@ -384,8 +396,11 @@ class _Watch(ABC):
 
 
 class PlainObserver(_Watch):
-    """Looks by a function that gives for each campaign its field, value, field, value, ..., and the names of hashes of
-    no campaign; each look is whole."""
+    """An observer that polls with a function; each poll is whole.
+
+    The function returns for each campaign field, value, field, value, ..., and the names of hashes of unknown
+    campaigns.
+    """
 
     def __init__(
         self,
@@ -410,7 +425,7 @@ class PlainObserver(_Watch):
 
 
 class RedisObserver(_Watch):
-    """Reads our own schema: one prepared request for all campaigns, whose answer is compared as bytes."""
+    """Polls our own schema with one prepared request for all campaigns, and compares the answers as bytes."""
 
     def __init__(
         self,
@@ -440,7 +455,7 @@ class RedisObserver(_Watch):
             self._look_for_strangers()
 
     def _look_for_strangers(self) -> None:
-        """The names of all hashes, which are many: as seldom as whole looks where that takes long."""
+        """Scan the names of all hashes. They are many, so a slow scan comes as seldom as a whole poll."""
         began_s = time.monotonic()
         found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
         self._recorder.strangers(self._clock.now_us(), found)
@@ -468,7 +483,7 @@ class RedisObserver(_Watch):
         self._look_at_closed(windows)
 
     def _look_at_closed(self, unsettled: range) -> None:
-        """The windows before those that may still change. That nothing did is seen by the same answer."""
+        """Poll closed windows in turn. An equal answer shows that none changed."""
         began_s, oldest_ms = time.monotonic(), self._recorder.oldest_ms
         if began_s < self._closed_due_s or oldest_ms is None:
             return
@@ -489,7 +504,7 @@ class RedisObserver(_Watch):
         self._closed_due_s = began_s + max(CLOSED_EVERY_S, (time.monotonic() - began_s) / CLOSED_SHARE)
 
     def _see(self, request: bytes, windows: range | None) -> None:
-        """Ask for these windows, or for all, and hand on what is another answer to the same question."""
+        """Poll these windows, or all, and record the answer if it differs from the last one to the same request."""
         began_us = self._clock.now_us()
         answer = self._hashes_at_once.ask(request)
         at_us = self._clock.now_us()

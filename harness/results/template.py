@@ -1,4 +1,4 @@
-"""`redis:template`: keys and fields of anybody's own pattern.
+"""`redis:template`: keys and fields of a user's own pattern.
 
     results = "redis:template"
     key = "counts:{campaign}"             # a hash per campaign ...
@@ -7,7 +7,7 @@
     key = "rides:{city}:{end}"            # or a hash per city and window ...
     field = "{value}"                     # ... with a field per value
 
-What stands at keys that fit no pattern, and is not ours, stays under its own name.
+Keys that fit no pattern, and are not ours, stay under their own names.
 """
 
 from __future__ import annotations

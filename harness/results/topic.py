@@ -1,13 +1,13 @@
-"""`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last one of a cell counts.
+"""`kafka:TOPIC`: a record per change, a JSON object with campaign, window and count. The last record of a cell counts.
 
-It may name the keys and values of a question instead, `{"city": "Ulm", "end": 1767225600000, "trips": 3, "max": 950}`.
-What else it has is none of the question's.
+A record may name the keys and values of a question instead, `{"city": "Ulm", "end": 1767225600000, "trips": 3, "max":
+950}`. Other fields are ignored.
 
 A record may be an output for one event, `{"campaign": "de", "window": 17, "output": {"orders": 3}}`, where `window` is
-the number of the event. It says the values of the event, here `orders:de`, or null. `outputs:de` is how often
-such a record came, and which place among all outputs the first of them has is told beside it.
+the number of the event. It sets the values of the event, here `orders:de`, to a number or to null. `outputs:de` counts
+such records, and a row of its own holds the first one's place among all outputs.
 
-The topic is made for the run, and is told to the engine as `results_topic`.
+The topic is created for the run. Its name is `results_topic` in the engine's run config.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.services.kafka import stable_offsets
 from harness.util.integers import whole
 from workloads.base import NULL
 
-OUTPUTS = "outputs"  # the name under which it is counted how often an event came out
+OUTPUTS = "outputs"  # the name of the value that counts how often an event was output
 
 POLL_S = 0.2
 STALL_S = 30.0
@@ -35,7 +35,7 @@ CHUNK = 5000
 
 
 class Topic(PolledStore):
-    """Reads on from where it was: what a cell was last said to be is kept."""
+    """Continues reading at its last offsets, and keeps the last value of each cell."""
 
     form = "kafka:TOPIC"
     looks_for = "JSON objects with `campaign`, `window` and `count`"
@@ -73,7 +73,7 @@ class Topic(PolledStore):
             self._consumer = None
 
     def _read_on(self) -> None:
-        ends = stable_offsets(self._place.kafka, self._place.topic)  # beyond them no reader gets anything yet
+        ends = stable_offsets(self._place.kafka, self._place.topic)  # a reader gets no records beyond them yet
         consumer = self._opened(ends)
         idle_s = 0.0
         while any(self._at.get(partition, 0) < end for partition, end in ends.items()):
@@ -131,20 +131,19 @@ class Topic(PolledStore):
 
 
 class Named:
-    """Records that name the keys of a question, a window and values, as its declaration does."""
+    """A parser of records that name the keys of a question, a window and values, as its declaration does."""
 
     def __init__(self, keys: Sequence[str], parts: Sequence[Mapping[str, str]], numbers: Sequence[str]) -> None:
-        """`numbers`: as what a record may name the whole number of a cell; none where cells have none."""
+        """`numbers`: the names that a record may use for the whole number of a cell; empty if cells have none."""
         self._texts = [name for name in (parts[0] if parts else {}) if name != VALUE]
-        values = {each[VALUE] for each in parts}  # a value of such a name is no window
+        values = {each[VALUE] for each in parts}  # a name in here is a value and no window
         self._numbers = [name for name in numbers if name not in values]
         self._keys: dict[tuple[str, ...], dict[str, str]] = {}  # by these texts: the key of each value
         for key, each in zip(keys, parts, strict=False):
             self._keys.setdefault(tuple(each[name] for name in self._texts), {})[each[VALUE]] = key
 
     def cells(self, value: bytes) -> list[tuple[str, str, str, str]]:
-        """Key, window and value of each cell that a record tells, and by which name it calls the window; nothing of
-        one that tells any of them wrong."""
+        """Return key, window, value and the window's name for each cell in a record; nothing if one is invalid."""
         try:
             told = json.loads(value.decode(), object_pairs_hook=_each_once)
             keys = self._keys.get(tuple(told[name] for name in self._texts), {})
@@ -161,7 +160,7 @@ class Named:
 
 
 def cell_of(value: bytes) -> tuple[str, str, str] | None:
-    """Campaign, window and count of a record; None for what is no such record.
+    """Return campaign, window and count of a record; None if it has another form.
 
     Numbers are whole numbers of JSON, or texts in the one spelling that a count has.
     """
@@ -181,7 +180,7 @@ def _text_of(number: object) -> str | None:
 
 
 def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:
-    """Key and number of an event, and its values; None for what is no output."""
+    """Return key and number of an event, and its values; None if the record is no output."""
     try:
         told = json.loads(value.decode(), object_pairs_hook=_each_once)
         key, event, values = told["campaign"], told["window"], told["output"]
@@ -195,7 +194,7 @@ def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that names something twice says two things."""
+    """Refuse an object that repeats a name, because it is ambiguous."""
     if len(told := dict(pairs)) < len(pairs):
         raise ValueError
     return told

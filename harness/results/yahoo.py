@@ -6,8 +6,8 @@
     <key of the window>  hash: seen_count, time_updated
     time_updated         list that some jobs write
 
-Two tasks that make the same window at once leave a hash of counts to which no campaign refers: an orphan. It stays in
-the rows under its own key, where the checks call it a phantom.
+Two tasks that create the same window at once leave a hash of counts to which no campaign refers: an orphan. Its rows
+keep their own key, and the checks call it a phantom.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Yahoo(RedisStore):
     looks_for = "a hash named by the campaign, whose fields lead to hashes with seen_count (redis:yahoo)"
 
     def patterns(self) -> Iterator[str]:
-        """Those of windows and of lists are called by random ids."""
+        """The keys of windows and lists are random ids."""
         yield from (ANY_ID, CHANGED)
 
     def is_there(self, row: Row) -> bool:
@@ -64,7 +64,7 @@ def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[s
 
 
 def _others(rows: list[Row]) -> Iterator[Row]:
-    """What no campaign refers to. A hash that is made as that of a window is an orphan, and one thing."""
+    """Yield rows to which no campaign refers. A hash that looks like a window's is an orphan, and yields one row."""
     orphans = {row.key for row in rows if row.kind == HASH and row.field == COUNT}
     for row in rows:
         if row.key not in orphans or row.kind != HASH:

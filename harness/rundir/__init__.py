@@ -1,1 +1,1 @@
-"""The directory of a run: its files, and the marks by which a folder is one of ours."""
+"""The directory of a run: its files, and the markers by which streamgauge recognises its own folders."""

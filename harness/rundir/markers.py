@@ -1,6 +1,6 @@
-"""What a folder is: a run, an experiment, or nothing of ours.
+"""Recognise a folder as a run, as an experiment, or as foreign.
 
-One file makes it that. Another program may have a file of that name, and nothing of its folder is read or removed.
+One marker file decides. Another program may have a file of that name; its folder is neither read nor removed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from harness.model import UsageError
 from harness.util.suggest import is_file
 from harness.util.texts import quoted
 
-RUN, EXPERIMENT = "owner.json", "experiment.json"  # the file that makes a folder one
+RUN, EXPERIMENT = "owner.json", "experiment.json"  # the marker files
 CALLED = {RUN: "a run", EXPERIMENT: "an experiment"}
 ADVICE = "`streamgauge ls` lists what is here."
 
 
 def is_one(folder: Path, marker: str) -> bool:
-    """Ours says a schema. One that is torn or can't be read says nothing, and may be ours."""
+    """Return True if the marker file has a schema.
+
+    A torn or unreadable marker has none, but may be ours, so it counts too.
+    """
     if not is_file(folder / marker):
         return False
     try:
@@ -30,7 +33,7 @@ def is_one(folder: Path, marker: str) -> bool:
 
 
 def refusal(path: Path, *wanted: str) -> UsageError:
-    """Why it is none of what was asked for."""
+    """Return the error for a folder that is none of the wanted kinds."""
     name = quoted(str(path))
     asked = " or ".join(CALLED[marker] for marker in wanted)
     others = [marker for marker in CALLED if marker not in wanted and is_one(path, marker)]

@@ -1,8 +1,8 @@
-"""The run directory: one folder that holds all of a run, written before it is judged and enough to judge it again.
+"""The run directory: one folder that holds a whole run, and suffices to judge it, now or later.
 
-Everything is written whole (temp name, then rename) but the history, which only ever grows. A folder whose schema is
-newer than this program is refused by name; a missing or torn file is named by whoever needs it. pyarrow takes long to
-import, and many commands read no table.
+Every file is written whole (temporary name, then rename) except the history, which is only appended to. A folder with a
+newer schema than this program's is refused. The reader of a missing or torn file raises an error that names it. pyarrow
+is imported where it is used: the import is slow, and many commands read no table.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ READABLE = f"{READABLE_SCHEMAS[0]} to {READABLE_SCHEMAS[-1]}"
 
 
 class MissingEvidence(Exception):  # noqa: N818  (it is what happened)
-    """A file of the run is not there or can't be read; the text says which and what that means."""
+    """A file of the run is missing or can't be read. The text names the file and the consequence."""
 
 
 def unless_missing(read: Callable[[], T]) -> T | None:
-    """For figures that only lose a part of themselves with a file."""
+    """Return None if a file is missing, for a figure that can do without it."""
     try:
         return read()
     except MissingEvidence:
@@ -53,7 +53,7 @@ def unless_missing(read: Callable[[], T]) -> T | None:
 
 
 def from_files(what: str, read: Callable[[], T]) -> T:
-    """What is made from the files of a run. Whatever files hold that were damaged, it costs only this."""
+    """Make a value from the files of a run. If damaged files raise any other error, raise MissingEvidence instead."""
     try:
         return read()
     except (MissingEvidence, UsageError, HarnessError):
@@ -65,7 +65,7 @@ def from_files(what: str, read: Callable[[], T]) -> T:
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who writes a run, and in which schema."""
+    """The process that writes a run, and the schema of its files."""
 
     schema: int
     mark: str = ""  # of the process, see harness/services/owners.py; older versions wrote none
@@ -73,15 +73,17 @@ class Owner(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class LongTable:
-    """A table of a run that may be larger than memory: it is read each time that it is asked for. In what it has it is
-    like one of Arrow. MissingEvidence names one that is torn, or not what it should be, where that is met."""
+    """A table of a run that may be larger than memory, with the interface of an Arrow table.
+
+    It is read again at each access. If it is torn, or has unexpected content, the access raises MissingEvidence.
+    """
 
     path: Path
-    expected: Mapping[str, str]  # the columns that readers rely on, and their kinds
+    expected: Mapping[str, str]  # the columns that readers rely on, with their types
     selected: tuple[str, ...] | None = None  # None: all
 
     def __post_init__(self) -> None:
-        """What its first readers would stumble over is said at once."""
+        """Check the columns at once, before a reader needs them."""
         self._refuse(self.schema.empty_table())
 
     @cached_property
@@ -100,7 +102,7 @@ class LongTable:
         return self.select([name]).table().column(name)
 
     def table(self) -> pa.Table:
-        """All of it."""
+        """Read the whole table."""
         import pyarrow.parquet as pq
 
         with self._readable():
@@ -121,7 +123,7 @@ class LongTable:
                     yield batch
 
     def _refuse(self, rows: pa.Table) -> None:
-        """Rows that are not what is expected of them."""
+        """Raise MissingEvidence if the rows lack an expected column or type."""
         relied_on = {name: kind for name, kind in self.expected.items() if name in (self.selected or self.expected)}
         if wrong := [*_unlike(rows, relied_on)]:
             raise MissingEvidence(f"{self.path} is not what it should be: {'; '.join(wrong)}")
@@ -141,7 +143,7 @@ class Store:
     """One run directory."""
 
     path: Path
-    clock: Clock = field(default_factory=Clock, compare=False, repr=False)  # all that is stamped in a run is by it
+    clock: Clock = field(default_factory=Clock, compare=False, repr=False)  # gives all timestamps of the run
 
     @classmethod
     def create(cls, base: Path, name: str) -> Store:
@@ -152,7 +154,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """An existing run, refused when it is none or comes from a newer program."""
+        """Open an existing run. Raise UsageError if the folder is none, or comes from a newer program."""
         if not markers.is_one(path, OWNER):
             raise markers.refusal(path, OWNER)
         store = cls(path)
@@ -177,14 +179,14 @@ class Store:
         return owner
 
     def schema(self) -> int | None:
-        """None where nothing says it."""
+        """Return the schema; None if it is not recorded."""
         try:
             return self.owner.schema
         except MissingEvidence:
             return None
 
     def alive(self) -> bool:
-        """Whether the process that makes this run still lives."""
+        """Return True while the process that makes this run is alive."""
         return is_alive(self.owner.mark)
 
     def has(self, name: str) -> bool:
@@ -192,7 +194,7 @@ class Store:
 
     @contextmanager
     def _whole(self, name: str, size: int) -> Iterator[Path]:
-        """A file to write that takes its name when it is whole; nothing is left of one that is not."""
+        """Yield a temporary file that gets its name when it is complete, and is removed on an error."""
         part = self.path / f".{name}.part"
         try:
             with disk_space.writing(self.path / name, size):
@@ -213,7 +215,7 @@ class Store:
         return self.read_as(name, Any)
 
     def read_as(self, name: str, kind: type[T] | Any) -> T:
-        """A JSON file as the value it was written from."""
+        """Read a JSON file as the type that was written."""
         try:
             return msgspec.json.decode((self.path / name).read_bytes(), type=kind)
         except FileNotFoundError:
@@ -232,8 +234,10 @@ class Store:
             pq.write_table(table, part, **_encoding(table.schema))
 
     def write_parts(self, name: str, parts: Iterable[Mapping[str, Any]]) -> None:
-        """A table that need not fit into memory, of parts with the same columns. One group of rows is written while the
-        next one comes."""
+        """Write a table that may be larger than memory from parts with the same columns.
+
+        One row group is written while the next one is produced.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -253,25 +257,27 @@ class Store:
                 written.result()
 
     def read_table(self, name: str, numbers: Iterable[str] = ()) -> pa.Table:
-        """A table, with the columns that its readers rely on, and these columns of whole numbers."""
+        """Read a table and check the columns that its readers rely on, and these whole-number columns."""
         return self.open_table(name, numbers).table()
 
     def open_table(self, name: str, numbers: Iterable[str] = ()) -> LongTable:
-        """The same, to be read part by part."""
+        """Open a table to be read in parts, with the same checks."""
         path = self.path / name
         if not path.exists():
             raise MissingEvidence(f"{path} is missing")
         return LongTable(path, {**TABLES.get(name, {}), **dict.fromkeys(numbers, "int")})
 
     def tell(self, kind: str, **facts: object) -> None:
-        """Add one line to the history."""
+        """Append one line to the history."""
         line = msgspec.json.encode({"at_ms": self.clock.now_ms(), "kind": kind, **facts})
         with disk_space.writing(self.path / HISTORY, len(line)), (self.path / HISTORY).open("a+b", buffering=0) as file:
             append(file, line + b"\n")
 
     def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
-        """The lines of some kinds, in the order in which they were written. A torn last line is passed over: the run
-        may have been killed in the middle."""
+        """Yield the lines of some kinds, in the order of writing.
+
+        Skip a torn line: the run may have been killed while writing it.
+        """
         path = self.path / HISTORY
         for line in path.read_bytes().split(b"\n") if path.is_file() else ():
             try:
@@ -282,14 +288,14 @@ class Store:
                 yield entry
 
     def values(self, kind: str, key: str, type_: type[T]) -> list[T]:
-        """One value of each line of one kind."""
+        """Return one value of each line of one kind."""
         try:
             return [msgspec.convert(entry.get(key), type_) for entry in self.history(kind)]
         except ValueError as error:
             raise MissingEvidence(f"{self.path / HISTORY} has an entry {kind!r} that can't be read: {error}") from None
 
     def last_value(self, kind: str, key: str, type_: type[T]) -> T:
-        """The value of the last such line, which has to be there."""
+        """Return the value of the last such line. Raise MissingEvidence if there is none."""
         found = self.values(kind, key, type_)
         if not found:
             raise MissingEvidence(
@@ -299,7 +305,10 @@ class Store:
 
 
 def _encoding(schema: pa.Schema) -> dict[str, Any]:
-    """Of a file. Numbers that mostly grow take half the size and time of a dictionary that gets too large."""
+    """Choose the encoding of a file.
+
+    For numbers that mostly grow, deltas take half the size and time of a dictionary.
+    """
     import pyarrow as pa
 
     wide = [field.name for field in schema if field.type in (pa.int64(), pa.uint64())]
@@ -311,7 +320,7 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows, about as many in each as are written at once."""
+    """Regroup the rows into tables of about ROWS_AT_ONCE rows."""
     import pyarrow as pa
 
     waiting: list[pa.Table] = []
@@ -325,8 +334,10 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def append(file: RawIOBase, line: bytes) -> None:
-    """All of it or nothing: the next line would else go on where a full disk tore this one. It does not go on where a
-    process was killed in the middle of one, either."""
+    """Append a whole line or nothing, because the next line would continue one that a full disk cut off.
+
+    If a killed process left an incomplete line, start a new one.
+    """
     begin, written = file.seek(0, os.SEEK_END), 0
     if begin and not _ends_line(file):
         line = b"\n" + line
@@ -344,7 +355,7 @@ def _ends_line(file: RawIOBase) -> bool:
 
 
 def new_folder(base: Path, name: str) -> Path:
-    """A folder of this second, by UTC; what starts in the same second gets a name of its own."""
+    """Create a folder named by the current second in UTC. A second folder of the same second gets a number."""
     now_ms = _now_ms()
     stamp = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
@@ -361,7 +372,7 @@ def new_folder(base: Path, name: str) -> Path:
 
 
 def made_ms(folder: Path) -> int | None:
-    """When a run or an experiment was made, by the first line of its history; None where nothing says it."""
+    """Return when a run or experiment was made, from the first line of its history; None if that is not recorded."""
     try:
         with (folder / HISTORY).open("rb") as lines:
             first = msgspec.json.decode(next(lines, b""), type=dict[str, Any])
@@ -372,12 +383,15 @@ def made_ms(folder: Path) -> int | None:
 
 
 def oldest_first(places: Iterable[Path]) -> list[Path]:
-    """By what they recorded: names were local time once, and anybody may change them. Who recorded nothing is first."""
+    """Sort by the recorded time: names were local time once, and users rename folders.
+
+    Those without a time come first.
+    """
     return sorted(places, key=lambda folder: (made_ms(folder) or 0, folder.name))
 
 
 def runs(base: Path) -> list[Store]:
-    """All runs below a folder, oldest first."""
+    """List all runs in a folder, oldest first."""
     found = (path.parent for path in base.glob(f"*/{OWNER}"))
     return [Store(path) for path in oldest_first(path for path in found if markers.is_one(path, OWNER))]
 
@@ -387,7 +401,7 @@ def _now_ms() -> int:
 
 
 def _unlike(table: pa.Table, columns: Mapping[str, str]) -> Iterator[str]:
-    """An empty table may have columns without a type: nothing was there to have one."""
+    """An empty table may have columns without a type, because it had no value to set one."""
     for name, kind in columns.items():
         if name not in table.column_names:
             yield f"it has no column {name!r}"
@@ -406,7 +420,7 @@ def _columns(kind: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), kind)
 
 
-# The columns without which a table can't be judged by.
+# The columns that judging requires of each table.
 TABLES: Mapping[str, Mapping[str, str]] = {
     "log.parquet": _columns("int", "partition offset event_id kind event_time_ms"),
     "observed.parquet": _columns("text", "key field value kind"),

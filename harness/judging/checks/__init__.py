@@ -1,4 +1,7 @@
-"""The checks of a run, each a pure function of a Case in a file of its own. To add one: a file and a line here."""
+"""The checks of a run.
+
+Each is a pure function of a Case, in a file of its own. To add one, write a file and add a line here.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,7 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
 
 
 def run_all(case: Case) -> tuple[CheckResult, ...]:
-    """Every check, and one that raises is UNKNOWN: a broken checker must never let a run pass."""
+    """Run every check. One that raises is UNKNOWN: a broken checker must never let a run pass."""
     return tuple(_guarded(name, check, case) for name, check in CHECKS.items())
 
 

@@ -1,7 +1,7 @@
-"""Ambiguous: a cell has two values or more, and which of them is read is chance.
+"""Ambiguous: a cell has two values or more, and a reader gets one of them by chance.
 
-Two keys of a pattern, two hashes of Yahoo's schema or two printed lines may lead to one cell. Later records of one cell
-in a topic are no second values: they take the place of the earlier ones.
+Two keys of a pattern, two hashes of Yahoo's schema, or two printed lines may belong to one cell. Later records of a
+cell in a topic are no second values: they replace the earlier ones.
 """
 
 from __future__ import annotations

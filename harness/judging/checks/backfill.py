@@ -1,6 +1,7 @@
-"""Backfill: the same query as a batch, over all that the stream had. Each side by its own rule for late events: the
-batch counts all of them, so that the two differ by exactly what the stream dropped. One that was killed half-way and
-started again has to come to the same.
+"""Backfill: the same query as a batch over the stream's whole input must give the same results, except for late events.
+
+The batch counts all events, so the two must differ by exactly those that the stream dropped as late. A batch that was
+killed half-way and restarted must give the same results.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _everything(case: Case) -> Ledger:
 
 
 def _because(case: Case, seen: Observed) -> str:
-    """The mistake of who adds, where totals belong."""
+    """A job makes this mistake if it adds to the totals that it finds."""
     half = case.half_backfilled
     if half is None or not half.counts or seen.counts - _everything(case) != half.counts:
         return ""
@@ -53,7 +54,7 @@ def _because(case: Case, seen: Observed) -> str:
 
 
 def _missed(case: Case, seen: Observed) -> str:
-    """Why the kill that was asked for proves nothing; "": it fell between the first write and the last."""
+    """Return why the requested kill proves nothing; "" if it came between the first and the last write."""
     if case.half_backfilled is None:
         return "it was not killed: it was done before it was seen to have written half"
     if 0 < len(case.half_backfilled.counts) < len(seen.counts):
@@ -83,7 +84,7 @@ def _beside_the_stream(case: Case, seen: Observed) -> str:
 
 
 def _late(case: Case) -> Iterator[Witness]:
-    """Each that the batch alone counts; all of them stand in verdict.json."""
+    """Yield each event that only the batch counts; verdict.json holds all of them."""
     for row in case.dropped.nonzero()[0].tolist():
         number, cell = f"{int(case.events.id[row]):012x}", case.cell_name(int(case.events.cell[row]))
         yield Witness(f"event {number}", "counted by the batch", "dropped by the stream", cell, (number,))

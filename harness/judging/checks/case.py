@@ -1,6 +1,6 @@
-"""What a check gets to see: values only, put together by harness/judging/judge.py from the files of a run.
+"""The input of a check: values only, built by harness/judging/judge.py from the files of a run.
 
-Nothing here or in any check reaches for Kafka, Redis, an engine or a workload; a check is a pure function of a Case.
+Neither this module nor any check accesses Kafka, Redis, an engine or a workload.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Case:
-    """Everything known of one run at the time of judgement."""
+    """Everything known about one run when it is judged."""
 
     spec: RunSpec
     epoch_ms: int
@@ -70,52 +70,52 @@ class Case:
     dropped: NDArray[np.bool_]
     permitted: NDArray[np.bool_]
     sent_late: NDArray[np.bool_]
-    is_open: NDArray[np.bool_]  # of results that come when a window is closed: nothing has closed its
+    is_open: NDArray[np.bool_]  # of final results: the event's window was never closed
     expectation: Expectation
     observed: Observed
     drops_late: bool
-    final: bool  # a result comes out once, when its window is closed
-    in_order: bool  # the sink claims that outputs of a key leave in the order of their events' times
+    final: bool  # a result is written once, when its window is closed
+    in_order: bool  # the sink claims that outputs of a key leave in order of their events' times
     batch_log: BatchLog | None
-    exact: bool  # it is known of every event whether it was dropped
+    exact: bool  # it is known for every event whether it was dropped
     faults: tuple[FaultReport, ...]
     engine: EngineReport
     certificate: Certificate
     watched: Watched | None
-    sent_us: Ints  # when each event was sent, at the earliest; 0: nobody knows
-    told: tuple[Progress, ...]  # the engine's own progress
+    sent_us: Ints  # when each event was sent, at the earliest; 0: unknown
+    told: tuple[Progress, ...]  # the engine's own progress lines
     span_ms: tuple[int, int] | None = None  # the time of the run, by its history and the machine's clock
-    behind_ms: int = 0  # by so much the machine's clock, by which the engine tells, was behind the run's at most
-    unread: Ledger = field(default_factory=Ledger)  # what a planned fault removed before the engine had done it ...
+    behind_ms: int = 0  # the most by which the machine's clock, which the engine uses, was behind the run's
+    unread: Ledger = field(default_factory=Ledger)  # removed by a planned fault before the engine had processed it ...
     unread_at: str = ""  # ... and where it was
-    aborted: Ledger = field(default_factory=Ledger)  # what lay in transactions of ours that came to nothing
-    after_stop: AfterStop | None = None  # None: a run of an older version, which did not look
-    blind: str = ""  # why nobody could look at the results meanwhile; "": somebody could
+    aborted: Ledger = field(default_factory=Ledger)  # sent in our own transactions that were aborted
+    after_stop: AfterStop | None = None  # None: a run of an older version, which did not read again
+    blind: str = ""  # why the results could not be polled; "": they could
     doubt: Doubt = field(default_factory=Doubt)  # by record
     edits: Edits = field(default_factory=Edits)
     contradictions: tuple[str, ...] = ()  # between the files of the run, in words
-    results_unread: str = ""  # why they could not be read in the end; "": they were ...
+    results_unread: str = ""  # why they could not be read at the end; "": they were ...
     log_unread: str = ""  # ... and why the Kafka log could not
-    evicted: str = ""  # that Redis has thrown keys away for want of memory; "": nothing says so
-    cut: str = ""  # that somebody else has deleted records of the log
-    throttled: str = ""  # that a quota of Kafka's stopped the load: it was not the one that was planned
-    states: tuple[State, ...] = ()  # what the engine held at some of its batches
+    evicted: str = ""  # that Redis evicted keys for lack of memory; "": no sign of it
+    cut: str = ""  # that another client deleted records of the log
+    throttled: str = ""  # that a quota of Kafka stopped the load, so that it was not the planned one
+    states: tuple[State, ...] = ()  # the engine's state after some batches
     failed_first: bool = False  # by its first verdict
     states_unread: str = ""  # why that could not be read
-    notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
-    waiting: int = 0  # in Kafka when the engine started: a backlog
-    change: Changed | None = None  # None: the question stayed the same
-    seam: FileSeam | None = None  # None: no older events lay in files
-    backfill: Backfill | None = None  # None: no batch counted all once more
-    backfilled: Observed | None = None  # what it left; None: it has no answer
-    half_backfilled: Observed | None = None  # what stood there when it was killed; None: it was not
-    expiring: tuple[Expiring, ...] | None = ()  # None: nobody could look, as in runs of an older version
-    retention_ms: int = 0  # for so long the manifest declares results to be kept; 0: for good
-    named: NamedLate | None = None  # None: the engine does not name what it dropped
+    notes: tuple[str, ...] = ()  # oddities of the engine that cost no verdict
+    waiting: int = 0  # records in Kafka when the engine started: a backlog
+    change: Changed | None = None  # None: the question did not change
+    seam: FileSeam | None = None  # None: no older events were in files
+    backfill: Backfill | None = None  # None: no batch recount
+    backfilled: Observed | None = None  # its results; None: it has none
+    half_backfilled: Observed | None = None  # the results when it was killed; None: it was not
+    expiring: tuple[Expiring, ...] | None = ()  # None: not measured, as in runs of an older version
+    retention_ms: int = 0  # how long the manifest says that results are kept; 0: forever
+    named: NamedLate | None = None  # None: the engine does not name dropped events
 
     @property
     def not_read(self) -> str:
-        """What could not be read in the end, and why. One service may keep both."""
+        """The evidence that could not be read at the end, and why. One service may hold both kinds."""
         whys = {"the results": self.results_unread, "the Kafka log": self.log_unread}
         found = {what: why for what, why in whys.items() if why}
         if len(set(found.values())) == 1:
@@ -124,13 +124,15 @@ class Case:
 
     @property
     def cut_short(self) -> bool:
-        """The load was ended early because the engine was gone for good; what is missing was never sent."""
+        """True if the load ended early because the engine was gone for good; the missing records were never sent."""
         return self.engine.state != "drained" and self.certificate.sent < self.certificate.intended
 
     @cached_property
     def doubt_in_all(self) -> Doubt:
-        """By record, and where the two routes to the truth differ although the records do not. What was never sent
-        because the load was cut short is in the fold of the tape, and in no doubt."""
+        """The doubt by record, plus cells where fold and recount differ although the records do not.
+
+        Records that were never sent because the load was cut short are in the fold of the tape, and in no doubt.
+        """
         difference = self.only(self.tape_ledger - self.log_ledger, {Kind.COUNT})
         short = {cell: by for cell, by in difference.items() if by > 0 and not self.cut_short}
         over = {cell: -by for cell, by in difference.items() if by < 0}
@@ -140,18 +142,18 @@ class Case:
 
     @cached_property
     def allowed(self) -> Expectation:
-        """What the engine is held to: what is expected by the log, as far as the log is beyond doubt."""
+        """The expectation for the engine: from the log, widened by the doubt about the log."""
         return self.doubt_in_all.widened(self.expectation)
 
     def are(self, cells: Ints, kinds: Collection[Kind]) -> NDArray[np.bool_]:
-        """Which of these cells hold a value of such a kind."""
+        """Return which of these cells hold a value of these kinds."""
         such = np.array([value.kind in kinds for value in self.oracle.values])
         if such.all():
             return np.ones(len(cells), dtype=np.bool_)
         return np.asarray(such[self.oracle.codes.keys(cells) // self.oracle.groups])
 
     def only(self, ledger: Ledger, kinds: Collection[Kind]) -> Ledger:
-        """The same without the cells of other kinds."""
+        """Return the ledger without cells of other kinds."""
         if all(value.kind in kinds for value in self.oracle.values):
             return ledger
         such = self.are(ledger.cells, kinds)
@@ -159,8 +161,10 @@ class Case:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Results that nobody could read differ from nothing, and a value that is no count is not judged in a cell in
-        which tape and log disagree."""
+        """The cells outside of the expectation; none if the results could not be read.
+
+        A value that is no count is not judged in a cell in which tape and log disagree.
+        """
         found = [] if self.results_unread else self.allowed.differences(self.observed.counts)
         return [each for each in found if each.cell not in self.unsure]
 
@@ -170,8 +174,11 @@ class Case:
 
     @cached_property
     def lacking_events(self) -> list[Difference]:
-        """Values that are no counts and hold too few because events are missing: so say the counts of their window, or
-        nothing counts there. Where all events are counted, such a value is wrong in another way."""
+        """Values that are no counts and are too small because events are missing.
+
+        The counts of the same window must be short too, unless the question has no count. If all events are counted,
+        such a value is wrong for another reason.
+        """
         few = [d for d in self.differences_of({Kind.MONOTONE}) if d.surplus < 0 and d.may > 0]
         if not any(value.kind is Kind.COUNT for value in self.oracle.values):
             return few
@@ -179,30 +186,30 @@ class Case:
         return [d for d in few if self.window(d.cell) in short]
 
     def window(self, cell: int) -> tuple[int, int]:
-        """What the cells of all values of one window have in common."""
+        """Return the key and field that the cells of all values of one window share."""
         return self.oracle.codes.key(cell) % self.oracle.groups, self.oracle.codes.field(cell)
 
     def beside(self, cell: int, number: int) -> int:
-        """The cell of another value of the same window."""
+        """Return the cell of another value of the same window."""
         group, field = self.window(cell)
         return self.oracle.codes.one(number * self.oracle.groups + group, field)
 
     @cached_property
     def counts_of_event(self) -> int:
-        """How often an event counts at most: several times where windows overlap."""
+        """The largest number of cells that count one event: more than one if windows overlap."""
         counted = self.are(self.events.cell, {Kind.COUNT})
         _, times = np.unique(self.events.record[counted], return_counts=True)
         return int(times.max(initial=1))
 
     def is_empty(self, cell: int) -> bool:
-        """Whether no event of the log lies in it that may have been counted. A sum of 0 may hold many."""
+        """Return True if no event of the log may have been counted in the cell. A sum of 0 may include many events."""
         if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE})[0]:
             return not self.allowed.may.count(cell)
         return not (self.oracle.merges and self.allowed.may.count(cell)) and not self.rows_of(cell).any()
 
     @cached_property
     def unwritten(self) -> list[int]:
-        """Cells whose sum is 0 by events that have to be counted, and of which the results say nothing, not even 0."""
+        """Cells whose sum is 0 from events that must count, but that the results do not contain, not even as 0."""
         sums = any(value.kind is Kind.SUM for value in self.oracle.values)
         if not sums or self.results_unread or self.log_unread or self.oracle.merges:
             return []
@@ -213,15 +220,17 @@ class Case:
 
     @cached_property
     def unsure(self) -> frozenset[int]:
-        """Cells of values that are no counts, in which tape and log disagree."""
+        """Cells with values that are no counts, in which tape and log disagree."""
         unlike = {*(self.tape_ledger - self.log_ledger), *self.doubt.missing, *self.doubt.extra}
         codes = np.array([*unlike], dtype=np.int64)
         return frozenset(codes[~self.are(codes, {Kind.COUNT})].tolist())
 
     @property
     def slack(self) -> int:
-        """How many events could be missing unnoticed, and how many values that are no counts are not known. Zero: the
-        verdict is to the single event."""
+        """How many events could be missing without detection, plus how many values that are no counts are uncertain.
+
+        Zero: the verdict is exact to the single event.
+        """
         allowed = Expectation(self._closed(self.allowed.must), self._closed(self.allowed.may))
         must, may = (self.only(ledger, {Kind.COUNT}) for ledger in (allowed.must, allowed.may))
         others = {*allowed.may, *allowed.must} - {*may, *must}
@@ -231,13 +240,15 @@ class Case:
 
     @property
     def left_out(self) -> list[Difference]:
-        """Cells below their maximum that lateness may explain: what is below `must` is lost. Unknown for an engine that
-        did not reach the end."""
+        """Cells below their maximum by events that may have been late; below `must` events are lost.
+
+        Empty if the engine did not reach the end, because it is unknown then.
+        """
         return self._below_may if self.engine.state == "drained" else []
 
     @property
     def complete(self) -> bool:
-        """No cell lacks anything that may have come too late: then it does not matter whether the end was reached."""
+        """True if no cell lacks an event that may have been late: then it is irrelevant if the end was reached."""
         return not self._below_may
 
     @property
@@ -251,28 +262,28 @@ class Case:
         return [Difference(cell, may, may, count) for cell, may, count in held if count < may]
 
     def _closed(self, ledger: Ledger) -> Ledger:
-        """The same without cells that nothing has closed: they hold events of the harness alone."""
+        """Remove cells that were never closed: they hold sentinel events only."""
         return _without(ledger, {*self.events.cell[self.is_open].tolist()})
 
     @property
     def lacking(self) -> list[Difference]:
-        """Cells that hold less than they may, for whatever reason."""
+        """Cells that hold less than they may, for any reason."""
         seen, counted = self.observed.counts, self.only(self.allowed.may, {Kind.COUNT})
         return [Difference(cell, may, may, seen.count(cell)) for cell, may in counted.items() if seen.count(cell) < may]
 
     @property
     def late_dropped(self) -> int:
-        """How many events, as far as the engine tells of each, and else by what the cells lack."""
+        """How many events were dropped: exact if the fate of each is known, else from the cells' deficits."""
         return self.events.records(self.dropped) if self.exact else -sum(d.surplus for d in self.left_out)
 
     def fold(self, rows: NDArray[np.bool_]) -> Ledger:
-        """What the cells hold that have these events."""
+        """Compute the cells' values from these events."""
         return folded(self.oracle, self.events, rows)
 
     @property
     def copies(self) -> NDArray[np.bool_]:
-        """Which events were sent before, and are in the log once more: the tape plans some, and each one counts."""
-        if not len(repeated(picked(self.events.id, self.events.begins_record))):  # mostly there are none
+        """Select the second and later records of an event: the tape plans some, and each one counts."""
+        if not len(repeated(picked(self.events.id, self.events.begins_record))):  # usual
             return np.zeros(len(self.events), dtype=np.bool_)
         _, first, of_event = np.unique(self.events.id, return_index=True, return_inverse=True)
         record = self.events.record
@@ -285,21 +296,21 @@ class Case:
         return when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
 
     def while_of(self, glitch: Glitch) -> str:
-        """For how long it was there, and since when."""
+        """Format how long a glitch lasted, and since when."""
         since = f"from {self.when(glitch.from_us)}"
         if glitch.until_us is None:
             return f"{since} to the last look"
         return f"for {(glitch.until_us - glitch.from_us) / 1e6:.1f} s {since}"
 
     def glimpsed(self, glitch: Glitch, expected: str) -> Witness:
-        """What was seen for a while."""
+        """Build a witness from a value that was seen for a while."""
         from_ms, until_us = glitch.from_us // 1000, glitch.until_us
         until_ms = None if until_us is None else until_us // 1000
         seen = repr(glitch.text)
         return Witness(glitch.where, expected, seen, self.while_of(glitch), from_ms=from_ms, until_ms=until_ms)
 
     def begins_ms(self, cells: Iterable[int]) -> list[int]:
-        """When the window of each cell begins, each moment once and in order."""
+        """Return the distinct window starts of cells, sorted."""
         begins: list[int] = np.unique(self.oracle.begins_ms(np.array([*cells], dtype=np.int64))).tolist()
         return begins
 
@@ -326,29 +337,31 @@ class Case:
         )
 
     def span_of(self, cell: int) -> tuple[int, int | None]:
-        """From when on until when events of a cell come to be counted, the late ones among them."""
+        """Return the interval in which a cell's events are counted, late ones included."""
         begins_ms = int(self.oracle.begins_ms(np.array([cell], dtype=np.int64))[0])
         closes_ms = self.events.closes_ms[self.events.cell == cell]
         until_ms = int(closes_ms.max()) if len(closes_ms) else begins_ms + self.spec.window_ms
         return begins_ms, None if until_ms == NEVER else until_ms + self.spec.watermark_ms
 
     def witnesses(self, differences: Iterable[Difference]) -> tuple[Witness, ...]:
-        """The largest first: they say most about the cause. Of several values, whose units differ, the largest by its
-        share."""
+        """Build witnesses of the largest differences, which show most about the cause.
+
+        If the question has several values, with different units, compare relative differences.
+        """
         of_share = len(self.oracle.values) > 1
         shares = {d: abs(d.surplus) / (max(1, d.may) if of_share else 1) for d in differences}
         ranked = sorted(shares, key=lambda d: (-shares[d], -abs(d.surplus), d.cell))
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
 
     def events_said(self, count: int, one: str = "", several: str = "") -> str:
-        """`3 events are`; where windows overlap, the cells tell how often events count and not how many they are."""
+        """Format `3 events are`. If windows overlap, cells only show how often events count, not their number."""
         if self.counts_of_event == 1:
             return many(count, f"event{one}", f"events{several}")
         return many(count, f"count of events{one}", f"counts of events{several}")
 
     @property
     def in_several(self) -> str:
-        """What has to be said beside such a number."""
+        """The explanation that such a number needs."""
         return "" if self.counts_of_event == 1 else f" (each event counts in up to {self.counts_of_event:,} cells)"
 
 
@@ -361,25 +374,27 @@ def _larger(one: Ledger, other: Mapping[int, int]) -> Ledger:
 
 
 def nobody_looked(name: str, case: Case) -> CheckResult:
-    """The answer of a check of what was seen meanwhile, where nothing was. Results that can't be looked at are known
-    before a run, so that nothing is claimed of them; otherwise evidence is missing."""
+    """Return the result of a check of polls if there were none.
+
+    If it was known before the run that results can't be polled, nothing is claimed; otherwise evidence is missing.
+    """
     if case.blind:
         return CheckResult(name, Outcome.PASS, f"not looked for: {case.blind}", asked=False)
     return CheckResult(name, Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
 
 
 def first_rows(codes: Ints) -> NDArray[np.intp]:
-    """The first row of each cell, in order of the rows."""
+    """Return the first row of each cell, in order of the rows."""
     return np.sort(np.unique(codes, return_index=True)[1])
 
 
 def counted(things: Sized, name: str) -> str:
-    """`1 result`, `2 results`."""
+    """Format `1 result`, `2 results`."""
     return many(len(things), name)
 
 
 def join(values: Iterable[object], limit: int = 8) -> str:
-    """`1, 2, 3 and 14 more`."""
+    """Format `1, 2, 3 and 14 more`."""
     shown = [str(v) for v in values]
     return ", ".join(shown[:limit]) + (f" and {len(shown) - limit} more" if len(shown) > limit else "")
 

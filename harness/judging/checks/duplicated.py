@@ -1,8 +1,8 @@
 """Duplicated: a cell of a known window holds more than the Kafka log can explain.
 
-Where the engine's batch log is known, the surplus is held against what each batch put into the cells: if one batch
-explains all of it, that batch was counted again, and it is named together with the fault that made it run again.
-Where maxima or numbers of different ones are too large as well, no event that counts explains it: that is `phantom`.
+If the engine's batch log is known, the surplus is compared with the counts of each batch. If one batch explains all of
+it, that batch was counted again, and the message names it with the fault that made it run again. If maxima or distinct
+counts are too large as well, no countable event explains the surplus: that is `phantom`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ def check(case: Case) -> CheckResult:
 
 
 def _others(case: Case, over: list[Difference]) -> str:
-    """Whether events were counted that do not count: an event that counts twice makes no maximum larger, and one that
-    counts in another window is missing from its own."""
+    """Detect that events were counted that should not count here.
+
+    An event that counts twice makes no maximum larger, and one that counts in another window is missing from its own.
+    """
     if any(d.surplus < 0 for d in case.differences_of(COUNTS)):
         return ""
     windows = {case.window(d.cell) for d in over}
@@ -65,7 +67,7 @@ def _cause(case: Case, over: list[Difference]) -> str:
 
 
 def _windows(case: Case, over: list[Difference]) -> str:
-    """When they begin; "" where cells say nothing of a time."""
+    """Format the windows' starts; "" if cells have no time."""
     begins_ms = [each for each in case.begins_ms(d.cell for d in over) if each]
     return f", windows {join(dict.fromkeys(map(clock, begins_ms)), 4)}" if begins_ms else ""
 
@@ -75,7 +77,10 @@ def _counts_of(case: Case, batch: int) -> Ledger:
 
 
 def _how_often(counts: Ledger, surplus: Ledger) -> int:
-    """How many times the counts are the surplus, cell by cell; 0 if they are not. A replay may itself be replayed."""
+    """Return the factor between counts and surplus, equal in every cell; 0 if there is none.
+
+    A replay may itself be replayed.
+    """
     times = surplus.total // max(1, counts.total)
     return times if Ledger((cell, times * count) for cell, count in counts.items()) == surplus else 0
 

@@ -1,10 +1,10 @@
-"""Early: a count that was seen before enough of its events were sent. Such a count is no count, whatever it ends as.
+"""Early: a cell showed a count before enough of its events had been sent, which is wrong whatever the final count.
 
-An event is held to be sent when its slice began to be handed to Kafka's client, less a second for clocks of processes
-that differ; the harness' own marks, of which nobody booked when, are held to be sent always. Cells that hold too many
-in the end are left to `duplicated`, and those in which no event lies to `phantom`.
+An event counts as sent when the hand-over of its slice to Kafka's client began, less one second for the difference
+between clocks of processes. Sentinel records, whose send times are not recorded, count as always sent. Cells that hold
+too many at the end are left to `duplicated`, and cells without events to `phantom`.
 
-A maximum, or a number of different values, may be no larger at any moment than all events of its cell make it.
+A maximum or a distinct count may at no time be larger than all events of its cell make it.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def _another_question(case: Case) -> bool:
 
 
 def impossible(case: Case, seen: Watched) -> NDArray[np.bool_]:
-    """Which of the counts that were seen are more than had been sent by then: no count of anything."""
-    if case.oracle.merges or case.log_unread or _another_question(case):  # then nobody knows
+    """Select seen counts that are larger than the events sent by then: they are no counts."""
+    if case.oracle.merges or case.log_unread or _another_question(case):  # then it is unknown
         return np.zeros(len(seen.cell), dtype=np.bool_)
     return _more_than(case, seen, _most_by(case, seen))
 
@@ -78,7 +78,7 @@ def _more_than(case: Case, seen: Watched, most: Ints) -> NDArray[np.bool_]:
 
 
 def _most_by(case: Case, seen: Watched) -> Ints:
-    """The most that each cell can have held when it was seen."""
+    """Return the largest value that each cell can have held when it was seen."""
     most = _sent_by(case, seen.cell, seen.at_us + TOLERANCE_US)
     others = np.flatnonzero(case.are(seen.cell, {Kind.MONOTONE}))
     most[others] = [case.expectation.may.count(cell) for cell in seen.cell[others].tolist()]
@@ -86,14 +86,14 @@ def _most_by(case: Case, seen: Watched) -> Ints:
 
 
 def _judged(case: Case) -> Ints:
-    """Cells that anybody expects, that hold not too many in the end, and of which the log holds all that was sent."""
+    """Return expected cells that are not too large at the end, and whose sent events are all in the log."""
     over = {*(d.cell for d in case.differences_of(GROWING) if d.surplus > 0), *case.doubt_in_all.missing, *case.unsure}
     counted = case.only(case.expectation.may, GROWING)
     return np.array([cell for cell in counted if cell not in over], dtype=np.int64)
 
 
 def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
-    """How many events of each cell were sent until each moment."""
+    """Count the events of each cell that were sent by each time."""
     if not len(code):
         return np.zeros(0, dtype=np.int64)
     begun_us = int(at_us.min())

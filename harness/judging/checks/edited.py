@@ -1,7 +1,7 @@
-"""Edited: the files of the run are not those on which its first verdict rested.
+"""Edited: the files of the run differ from those of its first verdict.
 
-Nothing is blamed on an engine by files that somebody changed: then this is the only check of a run. One without digests
-is judged, and never right.
+If files were changed, this is the only check, because no component can be blamed on their evidence. A run without
+digests is judged, but never passes.
 """
 
 from __future__ import annotations

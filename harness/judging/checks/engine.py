@@ -1,7 +1,9 @@
-"""Did the engine get through? One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that
-the machine did not let run is `starved`; where the kernel killed a process for want of memory it is `no-memory`, where
-a disk had no room left `no-room`; one whose Kafka or Redis was gone is `unserved`. These are UNKNOWN, for nothing says
-what it would have done."""
+"""Engine: the engine must process the whole log.
+
+One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that got no CPU is `starved`; if the
+kernel killed a process for lack of memory it is `no-memory`, if a disk was full `no-room`, and if its Kafka or Redis
+was down `unserved`. These are UNKNOWN, because its behaviour without that is unknown.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from harness.model import CheckResult, EngineReport, Outcome, Witness
 
 LAST_LINES = 5
 MANIFEST = "manifest.toml"
-KEPT_FROM_IT = frozenset({"starved", "no-memory", "no-room", "unserved"})  # by others, and not its own doing
+KEPT_FROM_IT = frozenset({"starved", "no-memory", "no-room", "unserved"})  # states with a cause outside of the engine
 
 
 def check(case: Case) -> CheckResult:

@@ -1,7 +1,7 @@
-"""Evidence: all that a verdict needs could be read, and the files of a run go together.
+"""Evidence: all evidence could be read, and the files of a run agree.
 
-What is gone, emptied or contradicts another file costs the PASS, and so does what Kafka or Redis did not give out, or
-what an engine tells of records that it can't have read.
+A file that is missing, emptied, or contradicts another one prevents a PASS. So does evidence that Kafka or Redis did
+not return, and progress that reports records before they can have been read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _told_ahead(case: Case) -> list[str]:
-    """Lines of another time than the run's are named by `stale`."""
+    """Ignore lines with times outside the run, which `stale` reports."""
     begun_ms, ended_ms = case.span_ms or (0, NEVER)
     told = [line for line in case.told if begun_ms <= line.at_ms <= ended_ms]
     log = case.events

@@ -1,9 +1,9 @@
-"""Why events are missing, where no single record or batch says it: explanations are weighed, and the best one leads.
+"""Explain missing events if no single record or batch does: compare explanations and choose the best.
 
-Without an engine's own evidence, events that are missing may have been dropped as late, or lost. By the log alone most
-events may have been late, because partitions are read at any pace. So both are held against the order in which events
-were sent: an engine with a watermark drops those that came behind the end of their window, and one that lost its state
-lacks all that was sent before it came back.
+Without an engine's own evidence, missing events may have been dropped as late, or lost. By the log alone most events
+may have been late, because partitions are read at any speed. So both explanations are compared with the order in which
+events were sent: an engine with a watermark drops events that come after the end of their window, and one that lost its
+state lacks all events sent before its restart.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from harness.util.texts import clock, many
 
 Ints = NDArray[np.int64]
 
-FEWEST = 20  # events, of which no accident makes all of a stretch
-# Moments around a strike at which what is missing may begin or end: most likely near it. Then closer around the best.
+FEWEST = 20  # events: too many for one interval by accident
+# Times around a fault at which the missing interval may begin or end: dense near it. Then finer around the best.
 EDGES_S = (-30, -20, -12, -8, -5, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90)
 EDGES_US = (np.array(EDGES_S) * 1e6).astype(np.int64)
 WIDEST_US, NEARER = 10_000_000, 12
@@ -34,10 +34,10 @@ BEHIND = (
     "they came more than {:.1f} s behind the newest event, and in time for their windows: the job drops late events "
     "by their own time. Let it wait for the end of the window and the declared lateness"
 )
-UNLIKE = 0.1  # of what is missing may an explanation leave out, or have too much
-STEPS, READING_STEPS = 8, 40  # watermarks that are tried, up to the declared one
-NOISE = 0.05  # of what is missing may be lost beside what was late
-SURELY = 5.0  # so much likelier has one of two explanations to be, as a logarithm
+UNLIKE = 0.1  # the share of the missing events by which an explanation may be wrong
+STEPS, READING_STEPS = 8, 40  # numbers of watermarks to try, up to the declared one
+NOISE = 0.05  # the share of the missing events that may be lost besides the late ones
+SURELY = 5.0  # the required log-likelihood ratio of two explanations
 SHORTER = (
     "they came after their window had ended, within the declared lateness of {:g} s: the watermark of the job is "
     "shorter than that. Lengthen it in the job, or let the job read watermark_ms from its settings"
@@ -46,13 +46,13 @@ SHORTER = (
 
 @dataclass(frozen=True)
 class Missing:
-    """What the cells lack of all that they may hold, and the events that could be it."""
+    """The deficits of cells below their maximum, and the events that may be missing."""
 
-    cells: Ints  # those that lack something or hold events that were sent; sorted
-    lacks: Ints  # of each
-    place: Ints  # of each event: its cell among them
+    cells: Ints  # cells that lack an event or hold sent events; sorted
+    lacks: Ints  # the deficit of each cell
+    place: Ints  # the cell of each event, as an index into `cells`
     sent_us: Ints  # of each event
-    rows: NDArray[np.intp]  # of each event: where it stands in the log
+    rows: NDArray[np.intp]  # the row of each event in the log
 
     @property
     def total(self) -> int:
@@ -63,7 +63,7 @@ class Missing:
 
 
 def missing(case: Case) -> Missing:
-    """Marks of the harness are sent when an engine has nothing else to do, and are left out."""
+    """Collect the deficits. Sentinel records are sent when an engine has nothing else to do, and are left out."""
     may, seen = case.only(case.allowed.may, COUNTS), case.observed.counts
     rows = np.flatnonzero((case.sent_us > 0) & (case.events.id >> INDEX_BITS != MARK_SERVER) & ~case.dropped)
     rows = rows[np.isin(case.events.cell[rows], may.cells)]
@@ -73,8 +73,11 @@ def missing(case: Case) -> Missing:
 
 
 def by_restart(case: Case) -> str:
-    """Whether an engine came back from a fault without its state, with an older one, or behind what it had still to
-    read; "" where it did not."""
+    """Explain missing events by an engine that came back from a fault without state, with older state, or at a later
+    offset.
+
+    Return "" if none explains them.
+    """
     landed = [fault for fault in case.faults if fault.landed and fault.landed_ms]
     found = missing(case) if landed else None
     if found is None or found.total < FEWEST:
@@ -87,8 +90,10 @@ def by_restart(case: Case) -> str:
 
 
 def by_watermark(case: Case) -> str:
-    """Whether what is missing is what a watermark drops that is shorter than the declared lateness; "" where it is not,
-    or where a loss of any events explains it as well."""
+    """Explain missing events by a watermark that is shorter than the declared lateness.
+
+    Return "" if it does not explain them, or a random loss explains them as well.
+    """
     if case.exact:
         return SHORTER.format(case.spec.watermark_ms / 1000) if _by_itself(case) else ""
     found = missing(case)
@@ -105,7 +110,7 @@ def by_watermark(case: Case) -> str:
 
 
 def by_one_window(case: Case) -> str:
-    """Whether each event is counted in one of its windows alone, where windows overlap."""
+    """If windows overlap, explain missing counts by events that are counted in only one of their windows."""
     if case.counts_of_event == 1:
         return ""
     short = Ledger((d.cell, -d.surplus) for d in case.differences_of(COUNTS) if d.surplus < 0)
@@ -122,8 +127,10 @@ def by_one_window(case: Case) -> str:
 
 
 def by_names(case: Case) -> str:
-    """Whether the engine names windows in which their events do not lie, which excuses nothing; "" where it does not,
-    or where its names are not believed anyway."""
+    """Report names of windows that do not hold their events, which excuse no loss.
+
+    Return "" if there are none, or the names are not trusted anyway.
+    """
     if not case.exact or case.batch_log is not None or case.named is None:
         return ""
     if not (wrong := lateness.named_elsewhere(case.events, case.named, case.oracle.codes)):
@@ -133,7 +140,9 @@ def by_names(case: Case) -> str:
 
 
 def by_forgotten_names(case: Case) -> str:
-    """Whether all that is missing may have been late, and the engine names what it dropped; "" where it is not so."""
+    """Report that all missing events may have been late, but the engine, which names dropped events, does not name
+    them.
+    """
     if not case.exact or case.batch_log is not None or case.named is None:
         return ""
     maybe = case.only(case.fold(case.permitted & ~case.dropped), COUNTS)
@@ -146,8 +155,7 @@ def by_forgotten_names(case: Case) -> str:
 
 
 def _by_itself(case: Case) -> bool:
-    """Whether all that is missing is what the engine says to have dropped, by its batches or by their names, and most
-    of that came after its window."""
+    """Return True if the missing events are those that the engine reports as dropped, mostly after their window."""
     rows = np.zeros(len(case.events), dtype=np.bool_)
     if case.batch_log is not None:
         rows = lateness.dropped(case.events, case.batch, case.batch_log)
@@ -164,12 +172,12 @@ def _by_itself(case: Case) -> bool:
 
 @dataclass(frozen=True)
 class _Hole:
-    """Events of these moments are missing, and of this many it is not so."""
+    """An interval of missing events. `unlike` is the number of events that contradict it."""
 
     unlike: int
-    from_us: int | None  # None: from the beginning on
+    from_us: int | None  # None: from the start
     until_us: int
-    whole: bool  # from all cells, and not only from those that go on after it
+    whole: bool  # from all cells, not only from those that continue after it
 
     @property
     def edges_us(self) -> tuple[int, ...]:
@@ -177,7 +185,7 @@ class _Hole:
 
 
 def _sharp_hole(found: Missing, strike_us: int, back_us: int) -> _Hole:
-    """The one that fits best around a fault, whose edges are looked for ever more closely."""
+    """Find the interval around a fault that fits best, by searching its edges in ever smaller steps."""
     hole, step_us = _hole(found, strike_us + EDGES_US, back_us), WIDEST_US / 2
     while step_us > CLOSE_US:
         around_us = [edge_us + np.linspace(-2, 2, NEARER) * step_us for edge_us in hole.edges_us]
@@ -187,12 +195,14 @@ def _sharp_hole(found: Missing, strike_us: int, back_us: int) -> _Hole:
 
 
 def _hole(found: Missing, edges_us: Ints, back_us: int) -> _Hole:
-    """Between which two of these moments the events lie that are missing. What was sent when the engine came back was
-    in no state that it can have lost."""
+    """Choose the best interval between two of these times.
+
+    Events sent after the engine came back were in no state that it can have lost.
+    """
     parts = len(edges_us) + 1
     part = np.searchsorted(edges_us, found.sent_us, side="right")
     counts = np.bincount(found.place * parts + part, minlength=len(found.cells) * parts).reshape(-1, parts)
-    before = np.cumsum(counts, axis=1)  # until each edge, and last of all in the end
+    before = np.cumsum(counts, axis=1)  # up to each edge; the last column is the total
     holes = []
     for first, last in combinations(range(-1, parts - 1), 2):
         between = before[:, last] - (before[:, first] if first >= 0 else 0)
@@ -226,15 +236,17 @@ def _since_s(case: Case, at_us: int) -> str:
 
 
 def _watermark_by_sending(case: Case, found: Missing) -> int | None:
-    """The one that explains best what is missing, if all was read in the order in which it was sent; None: none does.
-    What waited for the engine was not read in the order of its times."""
+    """Return the watermark that explains the missing events best, if they were read as sent; None: none does.
+
+    A backlog was not read in the order of its times.
+    """
     if case.spec.tape.waits:
         return None
     return _best(case, found, _newest_ms(case, found) - case.events.closes_ms[found.rows])
 
 
 def _behind(case: Case, found: Missing) -> str:
-    """Whether they came that far behind the newest event, however long their windows were open."""
+    """Check if they were too far behind the newest event, independent of their windows."""
     if case.spec.tape.waits:
         return ""
     best_ms = _best(case, found, _newest_ms(case, found) - case.events.time_ms[found.rows])
@@ -242,7 +254,7 @@ def _behind(case: Case, found: Missing) -> str:
 
 
 def _best(case: Case, found: Missing, late_by_ms: Ints) -> int | None:
-    """The watermark by which what is missing is best explained; None: none does."""
+    """Return the watermark that explains the missing events best; None: none does."""
     all_of = found.per_cell(np.ones(len(found.rows), dtype=np.bool_))
     fits = {ms: _likelier(found, found.per_cell(late_by_ms >= ms), all_of) for ms in _tried_ms(case, STEPS)}
     best_ms = max(fits, key=lambda ms: fits[ms])
@@ -250,9 +262,12 @@ def _best(case: Case, found: Missing, late_by_ms: Ints) -> int | None:
 
 
 def _watermark_by_reading(case: Case, found: Missing) -> int | None:
-    """The same by the order in which the engine says that it read the partitions: behind a repartition the events of
-    one that is ahead make those of the others late. Within one turn of reading, the order is not known. So all has to
-    be missing that an earlier turn made late, and nothing that no turn made late; most has to be the former."""
+    """Find the watermark by the order in which the engine reports to have read the partitions.
+
+    After a repartition, events of a partition that is ahead make those of others late. Within one turn of reading the
+    order is unknown. So all events that an earlier turn made late must be missing, none may be missing that no turn
+    made late, and most missing events must be of the first kind.
+    """
     if not case.told:
         return None
     turn = _turns(case, found.rows)
@@ -270,7 +285,7 @@ def _watermark_by_reading(case: Case, found: Missing) -> int | None:
 
 
 def _turns(case: Case, rows: NDArray[np.intp]) -> Ints:
-    """In which turn each event was first read: before the first word of the engine's progress that covers it."""
+    """Return the turn in which each event was first read: before the first progress line that covers it."""
     turn = np.zeros(len(rows), dtype=np.int64)
     partition, offset = case.events.partition[rows], case.events.offset[rows]
     for each in np.unique(partition).tolist():
@@ -286,7 +301,7 @@ def _tried_ms(case: Case, steps: int) -> list[int]:
 
 
 def _newest_ms(case: Case, found: Missing) -> Ints:
-    """The time of the newest event that was sent before each."""
+    """Return the newest event time that was sent up to each event."""
     order = np.argsort(found.sent_us, kind="stable")
     time_ms = case.events.time_ms[found.rows][order]
     newest = np.empty_like(time_ms)
@@ -295,7 +310,7 @@ def _newest_ms(case: Case, found: Missing) -> Ints:
 
 
 def _likelier(found: Missing, late: Ints, all_of: Ints) -> float:
-    """By how much what is missing from the cells is likelier to be of these events than of all, as a logarithm."""
+    """Return the log-likelihood ratio of a loss among these late events against a loss among all events."""
     if np.maximum(0, found.lacks - late).sum() > UNLIKE * found.total:
         return -inf
     share = (late / max(1, late.sum())) / (all_of / all_of.sum())

@@ -1,4 +1,4 @@
-"""Did the planned fault land, with proof, and was it healed? A fault that never bit makes the run UNKNOWN."""
+"""Fault: the planned fault took effect, with proof, and was undone. A fault without effect makes the run UNKNOWN."""
 
 from __future__ import annotations
 

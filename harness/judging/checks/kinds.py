@@ -1,5 +1,6 @@
-"""What a check may say of values that are no counts. It is asked of those for which it means something, and says so
-where it is asked of none: a question that can't be put is not answered with yes.
+"""The kinds of values that each check can judge.
+
+A check that applies to no value of the question reports that instead of passing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ COUNTS = frozenset({Kind.COUNT})
 GROWING = frozenset({Kind.COUNT, Kind.MONOTONE})
 SUMS = frozenset({Kind.SUM, Kind.PER_EVENT})
 OTHERS = SUMS | {Kind.MONOTONE}
-# Of which values a check speaks, and why of no others.
+# The kinds of values that a check judges, and why no others.
 ASKED = {
     "lost": (GROWING, "no difference of it is a number of what is missing"),
     "duplicated": (COUNTS, "an event that counts twice makes it no larger"),
@@ -25,12 +26,12 @@ ASKED = {
     "stale": (GROWING, "it may fall"),
     "non-monotonic": (GROWING, "it may fall"),
 }
-# These ask which events are a cell's own, or whether one goes back: a session that begins earlier gets another name.
+# These checks need fixed cells with events of their own: a session that begins earlier gets another name.
 OF_FIXED_CELLS = frozenset({"early", "stale", "non-monotonic"})
 
 
 def inapplicable(case: Case, name: str) -> CheckResult | None:
-    """The answer of a check that can't be asked of any value here; None: it can."""
+    """Return the result of a check that applies to no value here; None: it applies."""
     if case.oracle.merges and name in OF_FIXED_CELLS:
         return CheckResult(
             name, Outcome.PASS, "does not apply: cells that merge have no events of their own", asked=False
@@ -42,9 +43,9 @@ def inapplicable(case: Case, name: str) -> CheckResult | None:
 
 
 def with_others(case: Case, result: CheckResult) -> CheckResult:
-    """What is right, and of which values that says nothing."""
+    """Add to a result the values that it does not judge."""
     left_out = _left_out(case, result.name)
-    if not left_out or result.outcome is Outcome.FAIL:  # its sentence is what a reader sees first
+    if not left_out or result.outcome is Outcome.FAIL:  # keep the sentence that a reader sees first short
         return result
     return replace(result, sentence=f"{result.sentence}; not asked of {join(left_out)}: {ASKED[result.name][1]}")
 

@@ -1,7 +1,8 @@
-"""Late-dropped: events that the engine left out because they came after the watermark. Legal, counted, and bounded.
+"""Late-dropped: events that the engine dropped because they came after the watermark: allowed, counted, and limited.
 
-An event outside the permitted set is never excused here: it stays in the expectation and shows as lost. Events that
-*we* sent seconds after their time are our own fault, not the engine's; if they alone break the bound, it is UNKNOWN.
+An event outside the permitted set is never excused here: it stays in the expectation and shows as lost. Events that the
+*harness* sent seconds after their time are not the engine's fault: if they alone exceed the limit, the result is
+UNKNOWN.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ def check(case: Case) -> CheckResult:
 
 
 def _dropped(case: Case, count: int) -> str:
-    """What cells lack says only how often events are missing."""
+    """Deficits of cells only show how often events are missing."""
     return f"{many(count, 'event') if case.exact else case.events_said(count)} dropped as late"
 
 
 def _lost(case: Case, cause: str) -> CheckResult:
-    """What may have been late was lost, by all that the cells say. Where some was certainly lost, `lost` says so."""
+    """Report events as lost that may have been late, if the cells show that.
+
+    If some are certainly lost, `lost` reports all.
+    """
     missing, short = -sum(d.surplus for d in case.lacking), case.differences_of(COUNTS)
     if any(d.surplus < 0 for d in short):
         return CheckResult("late", Outcome.UNKNOWN, f"what is missing was not late, but lost: {cause}", blame="engine")
@@ -98,7 +102,7 @@ def _witnesses(case: Case) -> tuple[Witness, ...]:
 
 
 def _explained(case: Case, row: int) -> str:
-    """By what the engine left of itself."""
+    """Explain a dropped event from the engine's own records."""
     batch, ends_ms = int(case.batch[row]), int(case.events.closes_ms[row])
     if case.batch_log is None:
         return f"it named partition {case.events.partition[row]}, offset {case.events.offset[row]:,}"

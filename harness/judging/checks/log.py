@@ -1,7 +1,7 @@
-"""Stage one: the tape against the Kafka log. Did the producer or Kafka lose, double or change a record?
+"""Stage one: the Kafka log against the tape. It shows if the producer or Kafka lost, duplicated or changed a record.
 
-A difference that no planned fault explains means that our own evidence is bad: UNKNOWN, and never the engine's fault.
-So is a log that a quota of Kafka's filled at another pace than that of the tape.
+A difference that no planned fault explains makes the harness' own evidence bad: UNKNOWN, and never the engine's fault.
+So does a log that was filled at another rate than the tape's because of a quota of Kafka.
 """
 
 from __future__ import annotations
@@ -48,6 +48,6 @@ def check(case: Case) -> CheckResult:
 
 
 def _witness(kind: str, example: str) -> Witness:
-    """`example` is an event's id, and in brackets where it is or should have been."""
+    """`example` is an event's id, followed in brackets by its actual or planned position."""
     number, _, place = example.partition(" (")
     return Witness(f"event {number}", "once, as planned", SEEN[kind], place.removesuffix(")"), (number,))

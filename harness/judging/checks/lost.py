@@ -17,14 +17,14 @@ def check(case: Case) -> CheckResult:
     if not short and not few:
         return CheckResult("lost", Outcome.PASS, "no cell holds too few")
     if case.engine.state != "drained":
-        # What an engine has not reached is not lost, only unseen; the check `engine` fails the run.
+        # Events that an engine has not reached are not lost, only unseen; the check `engine` fails the run.
         sentence = f"{_missing(case, short, few, 'unseen in')}: the engine is {case.engine.state}"
         return CheckResult("lost", Outcome.UNKNOWN, sentence, count=_count(short, few), blame="engine")
     if not short:
         return _failed(case, short, few, explained.by_names(case))
     cause, word = _cause(case, short), "lost"
     if not cause and (cause := explained.by_restart(case)):
-        short = case.lacking  # also what may have been late: there is one cause for both
+        short = case.lacking  # include events that may have been late: both have one cause
     elif not cause and (cause := explained.by_watermark(case)):
         word = "late-dropped"
     elif not cause:
@@ -40,7 +40,7 @@ def _failed(case: Case, short: list[Difference], few: list[Difference], cause: s
 
 
 def _missing(case: Case, short: list[Difference], few: list[Difference], where: str) -> str:
-    """Events, and values by which nobody can tell how many of them."""
+    """Count missing events, and cells with other values, which do not show a number of events."""
     if not short:
         return f"{many(len(few), 'cell holds', 'cells hold')} too few"
     events = case.events_said(-sum(d.surplus for d in short), " is", " are")
@@ -65,7 +65,7 @@ def _cause(case: Case, short: list[Difference]) -> str:
 
 
 def _copies(case: Case, short: list[Difference]) -> str:
-    """A job that leaves out what it has seen before is wrong here, where each record of the log counts."""
+    """A job that removes duplicates is wrong here, because each record of the log counts."""
     rows = case.copies & ~case.dropped
     if not rows.any():
         return ""
@@ -79,7 +79,7 @@ def _copies(case: Case, short: list[Difference]) -> str:
 
 
 def _orphaned(case: Case, short: list[Difference]) -> str:
-    """Two writers that made the same window at once; "" where no hash is orphaned."""
+    """Report two writers that created the same window at once; "" if no hash is orphaned."""
     orphans = [stray for stray in case.observed.strays if stray.kind == "orphan"]
     held = sum(whole(stray.value) or 0 for stray in orphans)
     exactly = "exactly as many" if held == -sum(d.surplus for d in short) else many(held, "event")

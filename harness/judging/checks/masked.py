@@ -1,7 +1,7 @@
-"""Masked: a count that is right although its events are not: one is missing, and another one was counted twice.
+"""Masked: a cell has the right count of the wrong events: one is missing, and another was counted twice.
 
-Only sums over the ids can see that, so this is for runs in checksum mode. In all others nothing is claimed but this:
-a probe campaign holds one event in a window, so that nothing can cancel there.
+Only sums over the ids detect that, so this check needs checksum mode. Without it, only one claim is made: a probe
+campaign holds one event per window, so that nothing can cancel there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(case: Case) -> CheckResult:
 
 
 def covers(case: Case) -> str:
-    """What a PASS rests on. The number of events in a cell says nothing of which they are, unless ids are summed."""
+    """Describe what a PASS covers. A count does not show which events it includes, unless ids are summed."""
     kinds = {value.kind for value in case.oracle.values}
     if case.spec.tape.checksum or kinds == {Kind.PER_EVENT}:
         return "to the single event"
@@ -70,7 +70,7 @@ def _not_asked(case: Case) -> str:
 
 
 def _counted_right(case: Case) -> list[int]:
-    """The cells of which it is known what they hold, and that hold as many."""
+    """Return cells with an exact expectation and the right count."""
     must, may, seen = case.allowed.must, case.only(case.allowed.may, COUNTS), case.observed.counts
     return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
 

@@ -1,4 +1,4 @@
-"""Which faults were on when what is wrong went wrong: a FAIL names them, for they may be its cause."""
+"""Add to a FAIL the faults that were active when the error happened, because they may be its cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model import CheckResult, FaultReport, Outcome, Witness
 
 
 def with_faults(case: Case, result: CheckResult) -> CheckResult:
-    """The same result, whose sentence ends in the faults that it does not name yet."""
+    """Append the faults that the sentence does not name yet."""
     if result.outcome is not Outcome.FAIL:
         return result
     on = [f for f in case.faults if f.landed and f.spec.text not in result.sentence and _meets(f, result)]
@@ -17,7 +17,7 @@ def with_faults(case: Case, result: CheckResult) -> CheckResult:
 
 
 def _meets(fault: FaultReport, result: CheckResult) -> bool:
-    """An engine that does not go on may be the work of any fault before; a cell, of one while it was being counted."""
+    """Any earlier fault may have stopped an engine; a cell is affected only by one during its counting."""
     if result.name == "engine":
         return True
     return any(_overlap(fault, witness) for witness in result.witnesses)

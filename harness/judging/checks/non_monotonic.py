@@ -1,8 +1,8 @@
-"""Non-monotonic: a count that went back while somebody looked. A total of events only grows.
+"""Non-monotonic: a count decreased between polls, although a total of events only grows.
 
-A planned fault that takes counts away, or brings an older writer back, explains what went back after it: that is how
-long readers were shown too little, and no wrong answer of its own. What does not come right again is `lost` as well.
-A count that was more than possible is `early`: its fall is the end of that, and what it falls back to is right.
+A planned fault that removes counts, or brings an older writer back, explains decreases after it: they show how long
+readers got too low a count, and are no error by themselves. A count that stays too low is also `lost`. A count that was
+impossibly high is `early`: its decrease only ends that error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
 
-# Faults after which counts may go back. A plain kill is none of them: a batch that is replayed writes the same totals.
+# Faults after which counts may decrease. A plain kill is none of them: a replayed batch writes the same totals.
 TAKES_BACK = frozenset(
     {
         "zombie",
@@ -41,7 +41,7 @@ TAKES_BACK = frozenset(
 
 @dataclass(frozen=True)
 class Dip:
-    """One step back, and for how long it was seen; None: to the end."""
+    """One decrease, and how long it was seen; None: to the end."""
 
     cell: int
     at_us: int
@@ -79,7 +79,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
-    """By cell and time, as the looks saw it, of the cells that are asked about."""
+    """Find decreases by cell and time in the polled values, for the selected rows."""
     order = np.lexsort((seen.at_us, seen.cell))
     order = order[asked[order]]
     cells, at_us, count = (column[order] for column in (seen.cell, seen.at_us, seen.count))

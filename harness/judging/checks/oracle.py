@@ -1,7 +1,7 @@
-"""Two routes to the truth: the fold of the tape and the recount of the log must agree, cell by cell.
+"""Oracle: the fold of the tape and the recount of the log must agree, cell by cell.
 
-They share no arithmetic: the one counts the plan's columns, the other the bytes that came back from Kafka. Where the
-log itself differs from the tape (check `log`), the recount is what the engine is judged by.
+They share no arithmetic: one counts the plan's columns, the other the bytes that Kafka returned. If the log differs
+from the tape (check `log`), the engine is judged by the recount.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Order: where the sink claims it, what leaves of one key leaves in the order of the events' times.
+"""Order: if the sink claims it, outputs of a key leave in order of their events' times.
 
-Of two outputs the one that left later may not be of the older event. Events of one time may leave in any order, and
-so may those of two keys. An output that left twice has the place of the first time.
+Of two outputs, the later one must not belong to the older event. Events with equal times may leave in any order, and so
+may those of two keys. An output that left twice has the place of its first time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _witness(case: Case, cell: int, behind_ms: int) -> Witness:
 
 
 def _left(case: Case) -> tuple[Ints, Ints]:
-    """Outputs of events that the log holds, key by key in the order in which they left, and the events' times."""
+    """Return outputs of logged events, by key and then in the order in which they left, with the events' times."""
     left = case.observed.left
     known, first = np.unique(case.events.cell, return_index=True)
     cells, place = np.array([*left], dtype=np.int64), np.array([*left.values()], dtype=np.int64)
@@ -62,7 +62,7 @@ def _left(case: Case) -> tuple[Ints, Ints]:
 
 
 def _newest_before(keys: Ints, times_ms: Ints) -> Ints:
-    """The newest time up to each row among those of its key, which stand together."""
+    """Return the newest time up to each row within its key; rows of a key are adjacent."""
     newest_ms = times_ms.copy()
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     for part in np.split(newest_ms, starts[1:]):

@@ -1,4 +1,4 @@
-"""Phantom: results for a campaign or a window in which no event of the log lies, a count of 0 among them."""
+"""Phantom: a result, even a count of 0, for a campaign or a window without events in the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 QUOTES = ("'", '"')
-LONG_ENOUGH = 3  # that keys begin alike by chance is unlikely
+LONG_ENOUGH = 3  # characters: a common prefix of this length is no accident
 
 
 def check(case: Case) -> CheckResult:
@@ -63,7 +63,10 @@ def _in_the_end(
 
 
 def _own(keys: Collection[str]) -> str:
-    """What a manifest would call them: a pattern where they begin alike. A key that could be misread is in quotes."""
+    """Suggest a manifest pattern for these keys: their common prefix, if it is long enough.
+
+    Quote keys that could be misread.
+    """
     first, last = min(keys), max(keys)
     alike = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     if len(keys) > 1 and alike >= LONG_ENOUGH and not first.startswith(QUOTES):
@@ -82,7 +85,7 @@ def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:
 
 
 def _visitors(case: Case) -> list[Glitch]:
-    """What was seen while the run went on, is expected by nobody, and was gone when all results were read."""
+    """Find unexpected results that were seen during the run and were gone at the end."""
     if case.watched is None:
         return []
     seen, codes = case.watched, case.watched.cell
@@ -94,7 +97,7 @@ def _visitors(case: Case) -> list[Glitch]:
 
 
 def _of_one_event(case: Case, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Cells that merge were others before: until an earlier event came, each of theirs could be the first."""
+    """Select former cells that have merged: until an earlier event came, each of their events could be the first."""
     if not case.oracle.merges:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.isin(codes, case.events.cell)

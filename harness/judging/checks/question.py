@@ -1,9 +1,7 @@
-"""The question of a job that was changed in the middle of a run: whether it is answered as was declared before, or in
-another way that has a name.
+"""Question: a job that was changed during the run must answer the question as declared; known errors have names.
 
-Ignored: the old question throughout. Partial: the new one from the seam on, in cells of which it should have had all.
-Residue: what the old job had written, and the new one did not write anew. Collision: windows of two lengths in one cell
-of the store.
+Ignored: the old question throughout. Partial: the new one from the seam on, in cells that needed all events. Residue:
+values of the old job that the new one did not write again. Collision: windows of two lengths in one cell of the store.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ WRONG = {
     "partial": "the new question is answered only from the seam on",
     "residue": "what is wrong was left there by the old job, and nobody has written it anew",
 }
-# What other checks say of the same counts. Which of these come depends on the batch that the change met.
+# Other checks report the same counts. Which of these do depends on the batch that the change met.
 BESIDE_IT = frozenset({"lost", "duplicated", "phantom", "masked", "non-monotonic", "early", "stale"})
 
 
@@ -53,12 +51,12 @@ def check(case: Case) -> CheckResult:
 
 
 def has_name(words: Sequence[str]) -> bool:
-    """Whether a verdict names the way in which the question was answered wrongly."""
+    """Return True if a verdict names the wrong way in which the question was answered."""
     return any(word in WRONG for word in words)
 
 
 def telling(words: Sequence[str]) -> tuple[str, ...]:
-    """Those of a verdict that say what came of it: where a way has a name, the others beside it say no more."""
+    """Return the words that matter: if the wrong way has a name, words for its consequences add nothing."""
     return tuple(word for word in words if not (has_name(words) and word in BESIDE_IT))
 
 
@@ -69,7 +67,7 @@ def _unproven(change: Changed) -> str:
 
 
 def _way(case: Case, change: Changed) -> str:
-    """The name of the way in which it is wrong; "" for none, or one without a name."""
+    """Return the name of the wrong way; "" if there is none, or it has no name."""
     if change.collisions:
         return "collision"
     if not case.differences:

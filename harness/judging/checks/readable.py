@@ -1,6 +1,6 @@
-"""Readable: what stands where a count belongs is a whole number, spelled as Redis does, at each look and in the end.
+"""Readable: each count is a whole number, spelled as Redis does, at each poll and at the end.
 
-A planned fault that puts something else there explains what could not be read after it.
+A planned fault that writes something else explains unreadable counts after it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
 
 EXPECTED = "a whole number"
-# Faults that put something else than counts into the results. Those that only empty them leave nothing to misread.
+# Faults that write something else than counts into the results. Faults that only empty them leave nothing to misread.
 PLANTS = frozenset({"redis-wrong-type"})
 
 

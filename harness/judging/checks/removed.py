@@ -1,4 +1,4 @@
-"""What a planned fault took out of the log, or put into it and took back, as the cause of a wrong count."""
+"""Explain a wrong count by records that a planned fault deleted from the log, or sent in an aborted transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.judging.checks.case import Case
 
 
 def unread(case: Case, short: Iterable[Difference]) -> str:
-    """Kafka had lost them before the engine read them, and the engine went on as if nothing had been there."""
+    """Kafka had lost the records before the engine read them, and the engine continued without an error."""
     if not len(case.unread):
         return ""
     exactly = Ledger((d.cell, -d.surplus) for d in short) == case.unread
@@ -18,7 +18,7 @@ def unread(case: Case, short: Iterable[Difference]) -> str:
 
 
 def aborted(case: Case, over: Iterable[Difference]) -> str:
-    """They lay in a transaction that came to nothing; who reads only what is committed never sees them."""
+    """The records were in an aborted transaction, which a reader of committed records never sees."""
     surplus = Ledger((d.cell, d.surplus) for d in over)
     if not len(case.aborted) or surplus != case.aborted:
         return ""

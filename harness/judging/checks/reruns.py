@@ -1,9 +1,9 @@
-"""What batches that were run, forgotten and run again did to the counts: which of them explain what is wrong.
+"""Explain wrong counts by batches that ran, were forgotten, and ran again.
 
-A checkpoint that was edited while the engine was down knows nothing of some runs of batches, whose results are out.
-A sink that only adds holds those twice. A sink with a fence by batch number takes the new run of a number for the old
-one and skips it, with all that the new run has more. Ours keeps a number per campaign, so that it skips nothing of a
-campaign in which the old run wrote nothing.
+If a checkpoint is edited while the engine is down, it no longer contains some batches whose results were written. A
+sink that only adds counts them twice. A sink with a fence by batch number takes the new run of a number for the old one
+and skips it, including events that only the new run has. Our sink keeps a number per campaign, so that it skips nothing
+of a campaign in which the old run wrote nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.model import EarlierRun
 
 
 def counted_twice(case: Case, over: list[Difference]) -> str:
-    """The runs whose events are exactly the surplus; "" for none."""
+    """Return the runs whose events are exactly the surplus; "" if there are none."""
     surplus = Ledger((d.cell, d.surplus) for d in over)
     for runs in _stretches(case):
         if _is(case, _in_any(case, runs), surplus):
@@ -29,7 +29,7 @@ def counted_twice(case: Case, over: list[Difference]) -> str:
 
 
 def skipped(case: Case, short: list[Difference]) -> str:
-    """The runs whose repetition had more in it, which is exactly what is missing; "" for none."""
+    """Return the runs whose repetition had further events that are exactly the missing ones; "" if there are none."""
     missing = Ledger((d.cell, -d.surplus) for d in short)
     for runs in _stretches(case):
         again = (case.batch >= runs[0].batch) & (case.batch <= runs[-1].batch)
@@ -44,7 +44,7 @@ def skipped(case: Case, short: list[Difference]) -> str:
 
 
 def _stretches(case: Case) -> Iterator[list[EarlierRun]]:
-    """All runs of successive batches that were forgotten at the same start."""
+    """Yield all runs of successive batches that were forgotten at the same start."""
     earlier = case.batch_log.earlier if case.batch_log else ()
     for start in sorted({run.start for run in earlier}):
         runs = sorted((run for run in earlier if run.start == start), key=lambda run: run.batch)
@@ -62,9 +62,9 @@ def _in_any(case: Case, runs: list[EarlierRun]) -> NDArray[np.bool_]:
 
 
 def _is(case: Case, rows: NDArray[np.bool_], ledger: Ledger) -> bool:
-    """Whether these events, less the late ones, are exactly those counts."""
+    """Return True if these events, without late ones, are exactly those counts."""
     rows = rows & ~case.dropped
-    if rows.sum() != ledger.total:  # most are not, and this is quickly seen
+    if rows.sum() != ledger.total:  # a fast test that excludes most
         return False
     return case.fold(rows) == ledger
 

@@ -1,7 +1,7 @@
-"""What went wrong where files end and Kafka begins, in words; "" where the seam explains nothing.
+"""Explain errors at the boundary between files and Kafka; "" if the seam explains nothing.
 
-Each candidate is a stretch of records beside the seam: what a reader counts twice, or not at all, who begins there too
-early, too late, or with nothing of what the files held.
+Each candidate is a range of records next to the seam that a reader counts twice or skips if it starts in Kafka too
+early, too late, or without the files' content.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.model import FileSeam
 from harness.util.texts import many
 from workloads.base import Mask
 
-FURTHEST = 3  # records; who is wrong by more is not wrong by counting
+FURTHEST = 3  # records; a larger error is no off-by-one error
 
 
 def on_both_sides(case: Case) -> int:
-    """So many cells have events in files and in Kafka: only those show whether it goes on right."""
+    """Count cells with events both in files and in Kafka: only those show a correct transition."""
     if case.seam is None:
         return 0
     old = in_files(case.events, case.seam)
@@ -41,7 +41,7 @@ def passed_over(case: Case, short: list[Difference]) -> str:
 
 
 def wrong_events(case: Case) -> Mask:
-    """Those by which the seam explains what is too much and what is too little, and else all of such cells."""
+    """Select the events by which the seam explains surpluses and deficits; else all events of such cells."""
     rows = np.zeros(len(case.events), dtype=np.bool_)
     for sign in (1, -1):
         wrong = Ledger((d.cell, sign * d.surplus) for d in case.differences if sign * d.surplus > 0)
@@ -51,7 +51,7 @@ def wrong_events(case: Case) -> Mask:
 
 
 def _explained(case: Case, wrong: Ledger) -> tuple[str, Mask] | None:
-    """By which stretch of records, in words, and which those are; None: by none."""
+    """Return the range of records that explains the error, in words and as rows; None: no range does."""
     for words, rows in _beside(case.events, case.seam) if case.seam and wrong else ():
         if case.only(case.fold(rows & ~case.dropped), COUNTS) == wrong:
             return words, rows
@@ -59,7 +59,7 @@ def _explained(case: Case, wrong: Ledger) -> tuple[str, Mask] | None:
 
 
 def _beside(events: LogEvents, seam: FileSeam) -> Iterator[tuple[str, Mask]]:
-    """The smallest first."""
+    """Yield the smallest ranges first."""
     for records in range(1, FURTHEST + 1):
         each = f"{'record' if records == 1 else many(records, 'record')} of each partition"
         yield f"the last {each} in files", between(events, _moved(seam.ends, -records), _moved(seam.ends))

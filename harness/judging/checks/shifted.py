@@ -1,7 +1,7 @@
-"""Shifted: the results are right and stand under the name of another window, all of them by the same step.
+"""Shifted: the results are right, but under the name of another window, all shifted by the same step.
 
-Then no event is lost, doubled or invented, and a search for one would be in vain: a job names its windows by another
-rule, most often by their end. Other checks say what is wrong with each cell; this one leads.
+Then no event is lost, duplicated or invented, and a search for one would be futile: the job names its windows by
+another rule, usually by their end. Other checks report each wrong cell; this check leads the verdict.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from harness.util.texts import many
 from workloads.base import NEVER
 
 NAME = "shifted"
-UNLIKE = 0.1  # of what is wrong may a shift leave unexplained
-TRIED = 4  # shifts
+UNLIKE = 0.1  # the share of the wrong cells that a shift may leave unexplained
+TRIED = 4  # number of shifts
 FURTHEST_MS = 366 * 86_400_000
 
 
@@ -34,7 +34,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _candidates(case: Case) -> list[int]:
-    """By how much most keys begin, or end, later in the results than expected."""
+    """Return the most frequent shifts of a key's first or last window between expectation and results."""
     expected, seen = (_spans(case, ledger.cells) for ledger in (case.allowed.may, case.observed.counts))
     shifts = Counter(
         there - here
@@ -45,7 +45,7 @@ def _candidates(case: Case) -> list[int]:
 
 
 def _spans(case: Case, cells: Ints) -> dict[int, tuple[int, int]]:
-    """The first and the last window of each key."""
+    """Return the first and the last window of each key."""
     keys, begins_ms = case.oracle.codes.keys(cells), case.oracle.begins_ms(cells)
     order = np.lexsort((begins_ms, keys))
     found, first = np.unique(keys[order], return_index=True)
@@ -55,7 +55,7 @@ def _spans(case: Case, cells: Ints) -> dict[int, tuple[int, int]]:
 
 
 def _moved(case: Case, by_ms: int) -> Expectation:
-    """What would be expected if each window had the name of one so much later."""
+    """Return the expectation with each window renamed by this difference."""
     codes = case.oracle.codes
 
     def moved(ledger: Ledger) -> Ledger:
@@ -83,13 +83,13 @@ def _steps(number: int) -> str:
 
 
 def _step_ms(case: Case) -> int:
-    """From one window to the next."""
+    """Return the time from one window to the next."""
     begins_ms = np.unique(case.oracle.begins_ms(case.allowed.may.cells))
     return int(np.diff(begins_ms).min()) if len(begins_ms) > 1 else case.spec.window_ms
 
 
 def _length_ms(case: Case) -> int:
-    """0 where windows never close."""
+    """Return the length of a window; 0 if windows never close."""
     closing = np.flatnonzero(case.events.closes_ms != NEVER)[:1]
     lengths_ms = case.events.closes_ms[closing] - case.oracle.begins_ms(case.events.cell[closing])
     return int(lengths_ms.sum())

@@ -1,7 +1,7 @@
-"""A check that failed by something that a server of others has thrown away blames nobody.
+"""Turn a FAIL to UNKNOWN if an external server deleted data that may explain it.
 
-Counts that Redis evicted look as if the engine had lost them. Records that somebody deleted from the log look as if the
-engine had counted too much.
+Counts that Redis evicted look like a loss by the engine. Records that another client deleted from the log look like a
+surplus of the engine.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Stale: the engine says that it is done with a cell, and long afterwards the results still show too little.
+"""Stale: the engine reports a cell as done, and long afterwards the results still show too little.
 
-So conservative that no honest engine can fail, one that writes a window only when it closes it included. The clock of
-a cell starts at the first word of the engine's own progress by which all of the cell's events are done, and in every
-partition also an event that lies beyond the end of the window by the whole watermark: then the window is closed by any
-rule, and what is done is written. A sink whose results are final may need one step more for that, as Spark does, whose
-batch makes the watermark of the next one: its clock starts at the engine's next word. From there on ten seconds, and
-the longest time between two looks, are allowed. Where the machine's clock was set back meanwhile, the engine's word is
-taken to be younger by that, which it is at most. An engine that reports no progress can't be stale by its own word; a
-cell that is never right is `lost`.
+The rule is conservative: no correct engine fails it, not even one that writes a window only when it closes it. The
+clock of a cell starts at the first progress line that covers all of the cell's events and, in every partition, an event
+beyond the end of the window by the whole watermark: then the window is closed by any rule. A sink with final results
+may need one step more, as Spark does, whose batch sets the watermark of the next one: its clock starts at the next
+progress line. From then on ten seconds, plus the longest time between two polls, are allowed. If the machine's clock
+was set back during the run, the line's time is assumed to be later by that, which is the most it can be. Without
+progress lines nothing is judged; a cell that is never right is `lost`.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _witness(case: Case, cell: int, told_ms: int, right_ms: int, late_ms: float)
 
 
 def _outside(case: Case) -> list[Progress]:
-    """Lines that claim a moment at which there was no run: most likely in another unit."""
+    """Return lines with a time outside the run: most likely in another unit."""
     if case.span_ms is None:
         return []
     begun_ms, ended_ms = case.span_ms
@@ -101,7 +100,7 @@ def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
 
 
 def _first_right(case: Case) -> tuple[Ints, Ints]:
-    """The cells that were seen to hold what they must, and when that was first."""
+    """Return cells that were seen with at least their required value, and the first time."""
     assert case.watched is not None
     must = case.only(case.allowed.must, GROWING)
     codes = must.cells
@@ -115,12 +114,12 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
 
 
 def _told_ms(case: Case, codes: Ints) -> Ints:
-    """For each cell when the engine first said that it is done and closed; NEVER if it did not."""
+    """Return for each cell when the engine first reported it as done and closed; NEVER if it did not."""
     known, cell = numbered(case.events.cell)
     done, closing = np.zeros((2, len(known)), dtype=np.int64)
     for rows, done_ms in _done_ms(case):
         np.maximum.at(done, cell[rows], done_ms)
-    for rows in reversed([*spans(len(cell))]):  # backwards, so that the first event of each cell is what stays
+    for rows in reversed([*spans(len(cell))]):  # backwards, so that the first event of each cell wins
         closing[cell[rows][::-1]] = case.events.closes_ms[rows][::-1]
     place = np.searchsorted(known, codes)
     place[np.append(known, -1)[place] != codes] = len(known)
@@ -131,8 +130,10 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
 
 
 def _done_ms(case: Case) -> Iterator[tuple[slice, Ints]]:
-    """For each event when the engine first said that it is done, at the latest; which it was not before it was sent.
-    Events of one partition, and not too many, at once."""
+    """Yield the latest time at which the engine first reported each event as done, but not before it was sent.
+
+    Each part holds a limited number of events of one partition.
+    """
     lines = sorted(case.told, key=lambda line: line.at_ms)
     words_ms = [line.at_ms + case.behind_ms for line in lines]
     at_ms = np.array([*words_ms[1 if case.final else 0 :], NEVER, NEVER], dtype=np.int64)
@@ -145,17 +146,21 @@ def _done_ms(case: Case) -> Iterator[tuple[slice, Ints]]:
 
 
 def _partitions(case: Case) -> Iterator[tuple[int, int, int]]:
-    """Each with its rows, which are from here to there."""
+    """Yield each partition with its range of rows."""
     partition = case.events.partition
     bounds = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
     return ((int(partition[begin]), begin, end) for begin, end in pairwise(bounds) if begin < end)
 
 
 def _closed_ms(case: Case, closes_ms: Ints) -> dict[int, int]:
-    """When the engine had done, in every partition, an event by which windows are closed that close at these moments,
-    in order. What never closes has nothing to wait for."""
+    """Return for each closing time when the engine had processed, in every partition, an event that closes such a
+    window.
+
+    A cell that never closes waits for nothing.
+    """
     moments_ms = closes_ms[closes_ms != NEVER_CLOSES]
-    # By partition, and by how many of the moments an event closes, which are the first so many: the earliest.
+    # By partition and by how many of the (sorted) closing times an event covers: the earliest time at which one was
+    # done.
     earliest: dict[int, Ints] = {}
     for rows, done_ms in _done_ms(case):
         partition = int(case.events.partition[rows.start])

@@ -1,7 +1,7 @@
-"""State: what an engine held in it after some of its batches, as its own reader found it in a copy of the checkpoint.
+"""State: the engine's state after some of its batches, read with its own reader from a copy of the checkpoint.
 
-A cell is in the state after a batch when it has events below the batch's offsets that were not dropped as late, and the
-batch's watermark has not passed the end of its window; it is there with all of these events. And it is in the results,
+After a batch the state must hold each cell that has events below the batch's offsets, not dropped as late, and whose
+window's end the batch's watermark has not passed; with all of these events. Each such cell must be in the results too,
 which a batch writes before it is committed. For Flink a checkpoint is such a batch.
 """
 
@@ -19,7 +19,7 @@ from harness.model import CheckResult, KeptState, Outcome, Witness
 from harness.util.texts import many
 from workloads.base import Mask
 
-# The first one that is found is told: what comes first explains what comes after it.
+# The first kind found is reported, because it explains those after it.
 OLD, FORGOTTEN, HELD_BACK, WRONG, NOT_EVICTED = "old state", "forgotten", "held back", "wrong state", "not evicted"
 SAID = {
     OLD: "the state was that of an earlier batch, which is wrong for {}",
@@ -32,7 +32,7 @@ SAID = {
 
 @dataclass(frozen=True)
 class Odd:
-    """One cell of one state that is not what it should be, or what stands there and is no cell."""
+    """One wrong cell of a state, or an entry that is no cell."""
 
     word: str
     batch: int
@@ -63,7 +63,7 @@ def check(case: Case) -> CheckResult:
 
 
 def unknown(case: Case) -> str:
-    """Why nothing can be said; "": it can."""
+    """Return why the state can't be judged; "": it can."""
     if case.states_unread:
         return f"it was kept, and could not be read: {case.states_unread}"
     if not case.states:
@@ -87,7 +87,7 @@ def _after(batches: Iterable[int]) -> str:
 
 
 def expected_in(case: Case, state: State) -> Ledger:
-    """What the log says of it."""
+    """Compute the expected content of a state from the log."""
     return case.fold(_held(case, _taken(case, state.kept), state.kept.watermark_ms))
 
 
@@ -114,7 +114,10 @@ def _word(expected: int, seen: int, whole: int) -> str:
 
 
 def _taken(case: Case, kept: KeptState) -> Mask:
-    """By its offsets. Where older events lay in files, a batch has taken each from where it counts, as its log says."""
+    """Select events by the batch's offsets.
+
+    With older events in files, use the batch log, which covers both sources.
+    """
     if case.seam is None or case.batch_log is None:
         return below(case.events, kept.ends)
     taken: Mask = (case.batch != NO_BATCH) & (case.batch <= kept.batch)
@@ -122,7 +125,7 @@ def _taken(case: Case, kept: KeptState) -> Mask:
 
 
 def _held(case: Case, taken: Mask, watermark_ms: int) -> Mask:
-    """Of the events that were taken by then, those that are in the state."""
+    """Select the events that are in the state, of those taken by then."""
     return taken & ~case.dropped & (case.events.closes_ms > watermark_ms)
 
 
@@ -134,13 +137,13 @@ def _is_of_earlier(case: Case, state: State) -> bool:
 
 
 def _earlier(case: Case, state: State) -> Iterator[tuple[Mask, int]]:
-    """What each batch before it had taken, and the watermark by which it evicted; the newest first."""
+    """Yield the events that each earlier batch had taken, and the watermark by which it evicted; the newest first."""
     if case.batch_log is None:
         for told in reversed(case.told):
             if told.batch < state.kept.batch:
                 yield between(case.events, {}, told.offsets), told.watermark_ms
         return
-    # A batch of Spark drops by the watermark by which the one before it has evicted.
+    # In Spark the watermark that evicts in one batch drops late events in the next.
     known = case.batch != NO_BATCH
     for one, after in reversed([*pairwise(case.batch_log.batches)]):
         if one.batch < state.kept.batch:

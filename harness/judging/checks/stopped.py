@@ -1,6 +1,7 @@
-"""What an engine does when it is told to stop: the results are read once more when it has ended, and held against the
-first reading. A cell that was right and is wrong now was spoiled by the stop; one that is right only now was held back,
-and an engine that is killed would have lost it.
+"""Stopped: compare the results after the engine was stopped and had ended with the first reading.
+
+A cell that was right before and is wrong now was changed by the stop. A cell that is right only now was held back, and
+would be lost if the engine were killed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def check(case: Case) -> CheckResult:
         return _passed("not looked for: this run's results were read once only, before its engine was stopped")
     if after.error:
         sentence = f"after the engine was stopped the results could not be read again: {after.error}"
-        if case.blind:  # a program that asks the living engine is one way of reading results
+        if case.blind:  # results may come from a program that queries the running engine
             return _passed(f"not looked for: {sentence}")
         return CheckResult("stopped", Outcome.UNKNOWN, sentence, "not read again", blame="evidence")
     if after.observed is None:
@@ -54,8 +55,11 @@ def _compared(case: Case, after: Observed) -> CheckResult:
 
 
 def _spoiled(case: Case, after: Observed) -> list[int]:
-    """By their counts, or by the sums of their ids where the counts stayed the same; or they have two values now, or
-    one of 0 where nobody expects any."""
+    """Return cells that the stop made wrong.
+
+    Either the count is wrong, or the sums of ids changed under an equal count, or the cell has a second value or an
+    unexpected 0.
+    """
     before = case.observed
     wrong = _wrong(case, before)
     by_count = [cell for cell in _wrong(case, after) if cell not in wrong]
@@ -69,12 +73,12 @@ def _spoiled(case: Case, after: Observed) -> list[int]:
 
 
 def _odd(case: Case, seen: Observed) -> set[int]:
-    """What `ambiguous` and `phantom` name of the cells besides their counts."""
+    """Return cells that `ambiguous` and `phantom` report for reasons other than their counts."""
     return {*(each.cell for each in seen.ambiguities), *(cell for cell in seen.zeros if cell not in case.log_ledger)}
 
 
 def _right_only_now(case: Case, after: Observed) -> list[int]:
-    """Of an engine that was still at work nobody can tell what it would have done without the stop."""
+    """For an engine that was still working it is unknown what it would have written without the stop."""
     if case.engine.state not in ("drained", "stuck"):
         return []
     wrong = _wrong(case, after)
@@ -98,8 +102,10 @@ def _cells(case: Case, cells: list[int], after: Observed) -> list[Witness]:
 
 
 def _strays(case: Case, after: Observed) -> list[Witness]:
-    """What is no count of a known campaign, and was not there before. Keys that nobody takes for results are left
-    alone, as they are in the end."""
+    """Report new entries that are no counts of known campaigns.
+
+    Keys that are no results in any form are ignored, as before the stop.
+    """
     known = {stray.where for stray in case.observed.strays}
     return [
         Witness(stray.where, "nothing", stray.value, "not there before the stop")

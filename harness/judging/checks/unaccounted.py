@@ -1,8 +1,8 @@
-"""Unaccounted: the books don't balance. Every event of the log that counts is expected or was dropped as late, and
-what the results hold is what was expected, less what is missing, more what is too much.
+"""Unaccounted: the totals do not balance.
 
-Sums only, by another way than the comparison of cells, so that an event which the judge itself mislaid shows here:
-that is UNKNOWN, for it is our own evidence that is bad.
+Each countable event of the log must be expected or dropped as late, and the results must be the expectation less
+missing plus surplus events. The check uses totals only, not the comparison of cells, so that an event lost by the judge
+itself shows here. That is UNKNOWN, because the harness' own evidence is bad.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check(case: Case) -> CheckResult:
     )
     records, beside = many(case.audit.found, "record"), f"{other:,} that do not count"
     balance = f"{records} = {_sum(*parts, beside)}"
-    if counts != countable:  # where windows overlap, an event counts in each of its own
+    if counts != countable:  # if windows overlap, an event counts in each of its windows
         own = _sum(f"{countable:,} that count", beside)
         balance = f"{records} = {own}; the {countable:,} count {counts:,} times = {_sum(*parts)}"
     slack = case.slack
@@ -51,7 +51,7 @@ def _sum(*parts: str) -> str:
 
 
 def _late(case: Case) -> int:
-    """How often an event was too late for a cell that counts it."""
+    """Count how often an event was too late for a cell that counts it."""
     return int((case.dropped & case.are(case.events.cell, COUNTS)).sum()) if case.exact else case.late_dropped
 
 
@@ -62,7 +62,7 @@ def _expected_is_what_the_log_holds(case: Case) -> list[str]:
         int(np.count_nonzero(rows)) for rows in (is_counted, case.dropped & is_counted, case.permitted & is_counted)
     )
     known = case.exact or not case.drops_late
-    # Of what was dropped, an earlier run of the same batch may have counted some.
+    # An earlier run of the same batch may have counted some of the dropped events.
     is_open = case.is_open & is_counted & ~(case.dropped if known else case.permitted)
     least = countable - (dropped if known else permitted) - int(np.count_nonzero(is_open))
     if must == least and must <= may <= countable:

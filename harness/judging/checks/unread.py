@@ -1,7 +1,7 @@
-"""What a check may say where the results or the Kafka log could not be read in the end: a service was gone.
+"""The results of checks if the results or the Kafka log could not be read at the end, because a service was down.
 
-A check that rests on what is missing is not asked. One that also judges the looks may find something in them, and that
-stands; what it did not find is unknown.
+A check that needs the missing evidence is UNKNOWN. A check that also judges the polls may find an error in them, which
+stands; without an error the result is unknown.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ NEEDS_RESULTS = frozenset(
         "vanishing",
     }
 )
-WANTS_RESULTS = frozenset({"phantom", "readable"})  # and the looks
+WANTS_RESULTS = frozenset({"phantom", "readable"})  # they also judge the polls
 
 
 def missing(case: Case, name: str) -> CheckResult | None:
-    """The answer of a check that can't be asked; None: it can."""
+    """Return the result of a check that lacks its evidence; None: it can run."""
     if case.results_unread and name in NEEDS_RESULTS:
         return _not_known(name, "the results were not read")
     if case.log_unread and name in NEEDS_LOG:
@@ -59,7 +59,7 @@ def missing(case: Case, name: str) -> CheckResult | None:
 
 
 def unless_found(case: Case, result: CheckResult) -> CheckResult:
-    """What the looks did not show may still have been there in the end."""
+    """An error that polls did not see may still have been there at the end."""
     if not case.results_unread or result.name not in WANTS_RESULTS or result.outcome is not Outcome.PASS:
         return result
     sentence = f"the looks showed nothing, and the results were not read: {result.sentence}"

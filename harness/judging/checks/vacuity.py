@@ -1,4 +1,4 @@
-"""Could this run have failed at all? If not, it proves nothing, and is UNKNOWN."""
+"""Vacuity: a run that could not have failed proves nothing, and is UNKNOWN."""
 
 from __future__ import annotations
 

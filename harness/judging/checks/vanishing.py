@@ -1,6 +1,6 @@
-"""Vanishing: results that are right when they are read, and have a time to live after which nobody finds them.
+"""Vanishing: results that are right when they are read, but will expire.
 
-A manifest may declare how long results are kept (`retention_s`); keys that can have lived for so long are as declared.
+A manifest may declare how long results are kept (`retention_s`). A key that can have lived that long is as declared.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _as_declared(case: Case, found: Expiring) -> bool:
-    """A key may have been written when the run began, and lived since then."""
+    """A key may have been written at the start of the run."""
     begun_ms, ended_ms = case.span_ms or (0, 0)
     return 0 < case.retention_ms <= found.soonest_ms + ended_ms - begun_ms
 

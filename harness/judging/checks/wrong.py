@@ -1,8 +1,8 @@
-"""Wrong: the value of a cell that is no count, or of one event, is another one than the log explains.
+"""Wrong: a cell's value that is no count, or the output of one event, differs from the one that the log explains.
 
-By how much it is wrong says nothing of how many events are missing or too many: a refund that is lost makes a sum too
-large, and no event that counts twice makes a maximum larger. The events of the cell are named. A maximum that is too
-small because events are missing is `lost`.
+The difference does not show how many events are missing or extra: a lost refund makes a sum too large, and an event
+that counts twice makes no maximum larger. The events of the cell are named. A maximum that is too small because events
+are missing is `lost`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(case: Case) -> CheckResult:
 
 
 def _which(case: Case, wrong: list[Difference]) -> str:
-    """Of several values those that are wrong, and by what; "" where there is one alone."""
+    """Name the wrong values and the direction of the error, if the question has several values."""
     values, parts = case.oracle.values, []
     for number, value in enumerate(values) if len(values) > 1 else ():
         own = [d for d in wrong if case.oracle.codes.key(d.cell) // case.oracle.groups == number]
@@ -51,7 +51,7 @@ def _which(case: Case, wrong: list[Difference]) -> str:
 
 
 def _as_another(case: Case, wrong: list[Difference], own: int) -> str:
-    """The other value that each of these cells holds instead, as a number of events where different ones are asked."""
+    """Name the other value that each of these cells holds instead, such as all events instead of distinct ones."""
     for number, other in enumerate(case.oracle.values):
         there = [case.beside(d.cell, number) for d in wrong] if number != own else []
         if there and all(case.observed.counts.count(c) == d.seen for c, d in zip(there, wrong, strict=True)):
@@ -60,5 +60,5 @@ def _as_another(case: Case, wrong: list[Difference], own: int) -> str:
 
 
 def _unwritten(case: Case, cell: int) -> Witness:
-    """A value of 0 is a value: whoever reads nothing there does not know it."""
+    """A value of 0 is a value: a reader that finds nothing does not get it."""
     return replace(case.witness(Difference(cell, 0, 0, 0)), seen="nothing")

@@ -1,4 +1,4 @@
-"""Latency where a reader of the results sees it, from the files of a run: five ways, each with how exact it is."""
+"""Latency as a reader of the results sees it, from the files of a run: five ways, each with its exactness."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, Y
 from harness.measuring.measurement import Latency, OutsideEnds, Quantiles
 from harness.util.texts import many
 
-MADE = "latency"  # what a stored run keeps of it
+MADE = "latency"  # key of the derived value in a stored run
 
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """All that is known of the latency of a run."""
+    """The latency of a run."""
 
     latency: tuple[Latency, ...]
     never_final_share: float | None  # of cells
     dipped_share: float | None  # of cells
-    by_second: pa.Table  # second since the epoch in which events were due, events, p50_ms, p99_ms, max_ms
-    raw: pa.Table  # way, corrected_ms, uncorrected_ms; null: never seen
-    outside_ends: OutsideEnds | None = None  # the engine tells of no ends
+    by_second: pa.Table  # columns: second since the load start in which events were due, events, p50_ms, p99_ms, max_ms
+    raw: pa.Table  # columns: way, corrected_ms, uncorrected_ms; null: never seen
+    outside_ends: OutsideEnds | None = None  # None: the engine reports no ends of batches
 
 
 def latencies(run: StoredRun) -> LatencyResult:
-    """Raises MissingEvidence with the name of what is missing."""
+    """Measure the latency of a run. Raise MissingEvidence if a file is missing."""
     return _measured(collect(run), ways_of(run))
 
 
 def by_rank(run: StoredRun) -> Raw:
-    """Of each event that counts, when it was due and how long it took."""
+    """Return for each event that counts when it was due and its latency."""
     return ways_of(run).rank_matched
 
 
 def ways_of(run: StoredRun) -> Ways:
-    """Made once, since that takes a while: of a run that was measured they are there."""
+    """Return the ways of a run. They take a while to compute, and are kept."""
     if MADE not in run.made:
         run.made[MADE] = _ways(collect(run))
     ways: Ways = run.made[MADE]
@@ -61,12 +61,12 @@ def _ways(evidence: Evidence) -> Ways:
 
 
 def measured(evidence: Evidence) -> LatencyResult:
-    """The same from values."""
+    """Measure the latency from values."""
     return _measured(evidence, _ways(evidence))
 
 
 def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
-    with ThreadPoolExecutor(1) as beside:  # numpy sorts outside of Python's lock, and each takes seconds
+    with ThreadPoolExecutor(1) as beside:  # numpy sorts without Python's lock, and each sort takes seconds
         overtaken = beside.submit(ways.overtaken_ms)
         raws = {PROBES: ways.probes, RANK_MATCHED: ways.rank_matched}
         overtaken_ms = overtaken.result()
@@ -86,7 +86,7 @@ def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
 def _outside(
     ends: Ends | None, raws: Mapping[str, Raw], looked: Looked, overtaken_ms: float | None
 ) -> OutsideEnds | None:
-    """Who hides only the probes hides much: the share is the largest of any way."""
+    """Report the largest share left out of any way: leaving out only the probes would hide much."""
     events = {way: raws[way] for way in (PROBES, RANK_MATCHED) if way in raws}
     if ends is None or not events:
         return None
@@ -104,7 +104,10 @@ def _outside(
 
 
 def quantiles(values_ms: Floats) -> Quantiles:
-    """By nearest rank over all, the never seen included; what falls among those is None, and so is the mean then."""
+    """Compute quantiles by nearest rank, including events that were never seen.
+
+    A quantile among these, and the mean if there are any, is None.
+    """
     seen = np.isfinite(values_ms)
     return stats.quantiles(picked(values_ms, seen), censored=int((~seen).sum()))
 
@@ -120,7 +123,7 @@ def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> 
 
 
 def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
-    """Overtaking by up to x moves no figure by more than x; below one period nobody could tell."""
+    """Overtaking by up to x changes no figure by more than x, and less than one poll period can't be measured."""
     return overtaken_ms is not None and overtaken_ms <= looked.period_ms
 
 
@@ -163,7 +166,7 @@ def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
 
 
 def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looked) -> Raw:
-    """Probes where events may overtake each other; else all events say more."""
+    """Prefer probes if events may overtake each other; else all events, because they are more."""
     order = (RANK_MATCHED, PROBES) if _ranks_are_exact(looked, overtaken_ms) else (PROBES, RANK_MATCHED)
     nothing = Raw(np.zeros(0, dtype=np.int64), np.zeros(0), None)
     return next((raws[way] for way in order if way in raws), nothing)
@@ -189,7 +192,7 @@ def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
 
 
 def _seconds(due_us: Ints, epoch_ms: int) -> NDArray[np.int32]:
-    """In which second each is due. What is measured is due at the epoch or later."""
+    """Return the second in which each event is due. Measured events are due at the load start or later."""
     second = np.zeros(len(due_us), dtype=np.int32)
     for rows in spans(len(second)):
         second[rows] = (due_us[rows] - epoch_ms * 1000) // 1_000_000
@@ -207,7 +210,7 @@ def _raw_table(raws: Mapping[str, Raw]) -> pa.Table:
 
 
 def _all(way: str, count: int) -> pa.Array:
-    """Each row names the way, and has room for no more than its number."""
+    """Build a column that names the way in each row, in one byte per row."""
     return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), [way])
 
 
@@ -222,5 +225,5 @@ def _column(values_ms: Floats) -> pa.Array:
 
 
 def _share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
-    """Of nothing there is no share."""
+    """Return None for an empty mask."""
     return float(mask.mean()) if len(mask) else None

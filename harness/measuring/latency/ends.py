@@ -1,9 +1,9 @@
-"""The ends of batches, by the engine's own times, and the latency of what was due outside them.
+"""The ends of batches, by the engine's own times, and the latency of events due outside of them.
 
 An engine whose results appear while a batch runs takes no events between two batches: it commits, and plans the next
-one. What is due then waits, so that the tail of all events says how long an end is and hides how fast the engine is
-else. An engine could call any slow moment an end. So it may have few of them, the whole stands beside, and the share
-that is left out is told in any case.
+one. Events due then wait, so the tail of all events shows the length of these ends and hides the speed at other times.
+An engine could report any slow moment as an end. So only a small share may be left out, the total is shown too, and the
+share is always reported.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ ONLY_THEN = "its results appear only when a batch is over"
 
 @dataclass(frozen=True)
 class Ends:
-    """By their begin."""
+    """Ends of batches, ordered by their begin."""
 
     begin_us: Ints
     end_us: Ints
 
     def hold(self, due_us: Ints) -> Mask:
-        """Which of these moments lie in one."""
-        latest_us = np.append(np.maximum.accumulate(self.end_us), np.iinfo(np.int64).min)  # they may overlap
+        """Select times within an end."""
+        latest_us = np.append(np.maximum.accumulate(self.end_us), np.iinfo(np.int64).min)  # ends may overlap
         return due_us < latest_us[np.searchsorted(self.begin_us, due_us, side="right") - 1]
 
     def among(self, due_us: Ints) -> Ends:
-        """Those that lie at least in part between the first and the last of these moments."""
+        """Return the ends that overlap the range of these times."""
         touch = (self.end_us > due_us.min()) & (self.begin_us < due_us.max())
         return Ends(self.begin_us[touch], self.end_us[touch])
 
@@ -44,7 +44,7 @@ class Ends:
 
 
 def told(lines: Iterable[Progress]) -> Ends | None:
-    """None: this engine tells none."""
+    """Read the ends from progress lines; None: the engine reports none."""
     spans_us = np.array([line.end_ms for line in lines if line.end_ms], dtype=np.int64).reshape(-1, 2) * 1000
     if not len(spans_us):
         return None

@@ -1,7 +1,7 @@
-"""From the files of a run to what latency is read off: which events count, when each was due and sent, and the looks.
+"""Collect the input of latency from the files of a run: events that count, their due and send times, and the polls.
 
-The log says which events count; the tape says when each was due, the books of the load when it was sent (see
-harness/measuring/latency/sending.py).
+The log shows which events count, the tape when each was due, and the send log when it was sent
+(harness/measuring/latency/sending.py).
 """
 
 from __future__ import annotations
@@ -30,54 +30,53 @@ from harness.results.sampler import sampled_keys
 from harness.rundir.store import MissingEvidence, Store
 from workloads.base import Kind, Oracle
 
-COLLECTED = "events and looks"  # what a stored run keeps of it
+COLLECTED = "events and looks"  # key of the derived value in a stored run
 UPDATED = "updated:"
 WRONG = -1
-_MOST_DIGITS = 15  # of a moment that is worth to be measured by
+_MOST_DIGITS = 15  # longer texts are no times
 
 
 @dataclass(frozen=True)
 class Events:
-    """The events that count, in cells that were looked at, cell by cell. Marks of the harness are rows too, for their
-    rank."""
+    """The events that count in polled cells, by cell. Sentinel records are included, because they affect ranks."""
 
     cell: NDArray[np.int32]
     due_us: Ints
     sent_us: Ints
-    turn: NDArray[np.integer[Any]] | None  # which came to the engine before which; None: nobody knows
+    turn: NDArray[np.integer[Any]] | None  # the order in which they reached the engine; None: unknown
     mark: Mask
 
     def bounds(self, cells: int) -> NDArray[np.intp]:
-        """Where each cell begins, and where the last one ends."""
+        """Return where each cell begins, and where the last one ends."""
         return np.searchsorted(self.cell, np.arange(cells + 1, dtype=np.int32))
 
 
 @dataclass(frozen=True)
 class Cells:
-    """What is known of each cell."""
+    """The properties of each cell."""
 
     campaign: Ints
-    events: Ints  # how many count, as far as that is known
-    final: Ints  # the right final count, or WRONG where the results hold another one
-    marked: Mask  # holds an event of the harness itself, which is never measured
-    counts: Mask  # it holds the number of its events, so that it holds k when k of them are visible
-    code: Ints  # as everywhere in the run
+    events: Ints  # how many events count, as far as known
+    final: Ints  # the right final count, or WRONG if the results hold another one
+    marked: Mask  # it holds a sentinel record, so it is not measured
+    counts: Mask  # its value is the number of its events: it holds k when k of them are visible
+    code: Ints  # its code in the whole run
 
 
 @dataclass(frozen=True)
 class Looked:
-    """How often somebody looked."""
+    """The frequency of the polls."""
 
     period_ms: float
     period_p99_ms: float
     period_max_ms: float
     whole_period_max_ms: float = 0.0
-    seen_late: int = 0  # changes that only whole looks could see
+    seen_late: int = 0  # changes that only whole polls could see
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that is needed, of one run."""
+    """The input of latency for one run."""
 
     probes_from: int  # the first probe campaign
     epoch_ms: int
@@ -85,12 +84,12 @@ class Evidence:
     cells: Cells
     samples: Samples
     looked: Looked
-    yahoo_ms: Ints  # time_updated - end of the window
-    ends: Ends | None = None  # of batches, as the engine tells them
+    yahoo_ms: Ints  # time_updated minus the end of the window
+    ends: Ends | None = None  # of batches, as the engine reports them
 
 
 def collect(run: StoredRun) -> Evidence:
-    """Made once, since that takes a while. Raises MissingEvidence with the name of what is missing."""
+    """Collect the evidence of a run. It takes a while, and is kept. Raise MissingEvidence if a file is missing."""
     if COLLECTED not in run.made:
         run.made[COLLECTED] = collect_by(run, run.oracle, lambda: run.countable)
     evidence: Evidence = run.made[COLLECTED]
@@ -98,7 +97,7 @@ def collect(run: StoredRun) -> Evidence:
 
 
 def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable]) -> Evidence:
-    """The same by a question, and by what counts for it, of which only what is needed is kept."""
+    """Collect the evidence for a question and its countable events, and keep only the necessary columns."""
     samples, looked, log = run.samples, _looked(run.store), counted()
     spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
@@ -112,10 +111,10 @@ def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable])
     del log
     run.let_go_of_events()
     order = grouped(cell)
-    due_us = due_us[order]  # this gives the one column back before the next one is put in order
+    due_us = due_us[order]  # one after the other, to free each column before the next is sorted
     sent_us = sent_us[order]
     events = Events(cell[order], due_us, sent_us, None if turn is None else turn[order], mark[order])
-    first_ms = epoch_ms if spec.tape.warm_up else 0  # windows before it are of a warm-up
+    first_ms = epoch_ms if spec.tape.warm_up else 0  # earlier windows belong to a warm-up
 
     def is_measured(key: int, window_ms: int) -> bool:
         return window_ms >= first_ms and oracle.codes.one(key, window_ms) not in marks
@@ -145,7 +144,7 @@ def _looked(store: Store) -> Looked:
 
 
 def _turn(log: Countable, spec: RunSpec) -> NDArray[np.integer[Any]] | None:
-    """Events of one batch come to the engine together, and those of one partition in its order."""
+    """Events of one batch reach the engine together, and those of one partition in its order."""
     if (log.batch != NO_BATCH).all():
         return log.batch
     return log.events.offset if spec.tape.partitions == 1 else None
@@ -156,7 +155,7 @@ def _is_mark(log: Countable) -> Mask:
 
 
 def _cells(run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: NDArray[np.int32]) -> Cells:
-    """A cell is right when it holds all its events, or as many as may be left where some may have been dropped."""
+    """A cell is right if it holds all its events, or, if some may have been dropped, at least the others."""
     observed, most = run.observed.counts, np.iinfo(np.int64).max
     count = sizes(cell, len(codes))
     sure = log.exact or run.claim.late == "keep"
@@ -170,7 +169,7 @@ def _cells(run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: ND
 
 
 def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
-    """Values that are no counts: right when they are what the events that count make of them, all together."""
+    """Compare values that are no counts with the fold of all events that count."""
     pairs = ((expected.count(code), observed.count(code)) for code in codes.tolist())
     return np.array([seen if seen == value else WRONG for value, seen in pairs], dtype=np.int64)
 
@@ -181,14 +180,14 @@ def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
 
 
 def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int]) -> Mask:
-    """Events of keys that were looked at. Of what goes up and down nobody can say when it was there."""
+    """Select events of polled keys. For a value that may fall it is unknown when an event became visible."""
     codes, cell = numbered(log.events.cell)
     can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM)
     return np.asarray(can[cell])
 
 
 def _samples(table: pa.Table, oracle: Oracle, codes: Ints) -> Samples:
-    """Only those of cells in which an event counts: others are wrong, which the verdict says."""
+    """Keep cells with events that count. Other cells are wrong, as the verdict reports."""
     columns = {name: np.asarray(table.column(name).to_numpy(), dtype=np.int64) for name in table.column_names}
     code = oracle.codes.of(columns["campaign"], columns["window_ms"])
     inside = np.isin(code, codes)
@@ -201,7 +200,7 @@ def _is_moment(text: str) -> bool:
 
 
 def _yahoo_ms(run: StoredRun, is_measured: Callable[[int, int], bool]) -> Ints:
-    """The original's own figure, as far as the engine keeps it."""
+    """Compute the original benchmark's own figure, if the engine writes it."""
     found = []
     index = {name: number for number, name in enumerate(run.keys)}
     for row in run.rows:

@@ -1,7 +1,7 @@
-"""When each event of the log was due, and when it was sent: the tape's due times and the books of the load.
+"""Find when each event of the log was due and sent, from the tape's due times and the send log.
 
-A copy has the id of its original. The two are told apart by partition and by their order in it, which is the order in
-which one server sends.
+A copy has the id of its original. They are distinguished by partition and by their order in it, which is the order in
+which a server sends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from workloads.sentinels import is_opening
 
 _PARTITION_BITS = 10
 _COPY_BITS = 5
-# Marks are ranked before everything if they are opening ones, and after it if they are closing ones.
+# Opening sentinel records rank before all events, closing ones after them.
 _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 
 
@@ -30,15 +30,17 @@ _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 class _Planned:
     """Slots, a row each."""
 
-    id: Ints  # of the event that it sends, -1 where it sends none
+    id: Ints  # of the event that it sends, -1 if it sends none
     partition: Ints
     slot: Ints
-    due_us: Ints  # absolutely
+    due_us: Ints  # absolute
 
 
 class Sending:
-    """Due and sent, of the events of a run. What was booked as due at another time than planned, as a burst is, was due
-    when it was booked."""
+    """The due and send times of a run's events.
+
+    If the send log has another due time than the plan, as for a burst, the send log's time counts.
+    """
 
     def __init__(self, schedule: Schedule, epoch_ms: int, books: pa.Table) -> None:
         self._reel, self._epoch_us = schedule, epoch_ms * 1000
@@ -55,8 +57,10 @@ class Sending:
         self._due_us, self._moved = due_us[order], (due_us != planned_us)[order]
 
     def of(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
-        """For each event whether it is one of ours, and absolutely when it was due and sent. One that lies in several
-        cells has several rows, and is no copy of itself."""
+        """Return for each event whether it is ours, and its absolute due and send times.
+
+        An event in several cells has several rows, and is no copy of itself.
+        """
         begins = events.begins_record
         known, due_us, sent_us = self._of_records(events.only(begins))
         if begins.all():
@@ -65,7 +69,7 @@ class Sending:
         return known[of_record], due_us[of_record], sent_us[of_record]
 
     def _of_records(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
-        """Each was sent in its own slot, but for the few that are there more than once."""
+        """Each record was sent in its own slot, except the few with copies."""
         copies, copied = self._reel.copies()
         twice = np.unique(np.concatenate((copied, repeated(events.id))))
         found = known, due_us, sent_us = np.zeros(len(events), dtype=np.bool_), *np.zeros((2, len(events)), np.int64)
@@ -82,7 +86,7 @@ class Sending:
         return found
 
     def _slots_of_several(self, events: LogEvents, copies: Ints, copied: Ints) -> tuple[Ints, Ints]:
-        """The slot (its server above) in which each event was sent, or -1, and when that was due."""
+        """Return the slot in which each event was sent (with its server above), or -1, and its due time."""
         wanted = np.unique(events.id)
         planned = self._planned(np.concatenate((wanted, copies[_among(copied, wanted)])))
         found, at = _matched(events, planned)
@@ -91,7 +95,7 @@ class Sending:
         return slot, due_us
 
     def _told(self, ids: Ints, slot: Ints, due_us: Ints) -> tuple[Mask, Ints, Ints]:
-        """Of events in these slots, which are due then by the plan."""
+        """Look up events in these slots, with their planned due times."""
         row = self._rows(slot)
         due_us = np.where(self._of_row(self._moved, row), self._of_row(self._due_us, row) + self._epoch_us, due_us)
         sent_us = self._of_row(self._sent_us, row) + self._epoch_us
@@ -100,7 +104,7 @@ class Sending:
         return (slot >= 0) | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
 
     def _planned(self, slots: Ints) -> _Planned:
-        """What these slots send; what is no event, or no slot of ours, has no id."""
+        """Return what these slots send. A poison record, or a slot that does not exist, has no id."""
         ids, partition, due_us = np.full(len(slots), -1, dtype=np.int64), *np.zeros((2, len(slots)), dtype=np.int64)
         for server, rows in self._reel.by_server(slots):
             events = self._reel.events(server, slots[rows] & INDEX_MASK)
@@ -109,7 +113,7 @@ class Sending:
         return _Planned(ids, partition, slots, due_us)
 
     def _rows(self, slot: Ints) -> NDArray[np.intp]:
-        """The row of each slot in the books, which have one for every slice that the client got; -1: none."""
+        """Return the row of each slot in the send log, which has a row for each slice that the client got; -1: none."""
         return np.searchsorted(self._first, slot, side="right") - 1
 
     @staticmethod
@@ -118,12 +122,12 @@ class Sending:
 
 
 def _among(ids: Ints, some: Ints) -> Mask:
-    """Which of them are among a few, which are in ascending order."""
+    """Select ids that are in a small sorted array."""
     return np.asarray(np.append(some, -1)[np.searchsorted(some, ids)] == ids)
 
 
 def _matched(events: LogEvents, planned: _Planned) -> tuple[Mask, NDArray[np.intp]]:
-    """Which events were planned, and the row of each of those."""
+    """Select events that were planned, and return the row of each in the plan."""
     wanted, wanted_order = _names(events.id, events.partition, events.offset)
     names, order = _names(planned.id, planned.partition, planned.slot)
     place = np.searchsorted(names, wanted)
@@ -136,7 +140,7 @@ def _matched(events: LogEvents, planned: _Planned) -> tuple[Mask, NDArray[np.int
 def _names(
     ids: Ints, partition: NDArray[np.signedinteger[Any]], order_in_partition: NDArray[np.integer[Any]]
 ) -> tuple[Ints, NDArray[np.intp]]:
-    """Each event's own name, its id, partition and number among its like, in ascending order, and the row of each."""
+    """Return each event's unique name (id, partition, and number among equal ones), sorted, and its row."""
     whole = ids.astype(np.int64) << _PARTITION_BITS | partition
     order = np.lexsort((order_in_partition, whole))
     ordered = whole[order]

@@ -1,6 +1,6 @@
-"""From when on a reader saw how much: the samples of many cells, asked all at once. Pure arrays.
+"""Find when a reader saw which count, for the samples of many cells at once. Pure arrays.
 
-Cells are numbered from 0. Times are microseconds; infinite means: as far as anybody looked, never.
+Cells are numbered from 0. Times are in microseconds; infinite means never, as far as polls show.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Samples:
-    """Changes of counts as they were seen: one row each, in any order."""
+    """Observed changes of counts, one row each, in any order."""
 
     cell: Ints
     at_us: Ints
@@ -27,7 +27,7 @@ class Samples:
 
 
 class Visibility:
-    """What the samples say of each cell."""
+    """The observed counts of each cell over time."""
 
     def __init__(self, samples: Samples, cells: int) -> None:
         order = np.lexsort((samples.at_us, samples.cell))
@@ -36,29 +36,29 @@ class Visibility:
         bounds = np.searchsorted(self._cell, np.arange(cells + 1))
         self._begin, self._end = bounds[:-1], bounds[1:]
         self._width = int(self._count.max(initial=0)) + 2
-        # The smallest count from each sample on. A later cell's keys are all larger, so one pass serves every cell.
+        # The smallest count from each sample on. The keys of later cells are larger, so one pass serves all cells.
         keys = self._cell * self._width + self._count
         self._lasting = np.minimum.accumulate(keys[::-1])[::-1]
 
     def since_us(self, cell: Ints, count: Ints) -> Floats:
-        """The first sample after which a cell never again falls below a count."""
+        """Return the first sample after which a cell never falls below a count again."""
         wanted = cell * self._width + np.minimum(count, self._width - 1)
         return self._moment(np.searchsorted(self._lasting, wanted, side="left"), self._end[cell])
 
     def first_us(self, cell: Ints) -> Floats:
-        """The first sample that shows anything of a cell."""
+        """Return the first sample with a value of a cell."""
         nonzero = np.flatnonzero(self._count > 0)
         place = np.searchsorted(nonzero, self._begin[cell])
         return self._moment(np.append(nonzero, len(self._count))[place], self._end[cell])
 
     def final_us(self, cell: Ints, value: Ints) -> Floats:
-        """The sample from which on a cell holds its final value: the last change, if it is a change to that value."""
+        """Return the sample with a cell's final value: its last change, if that is a change to this value."""
         last = self._end[cell] - 1
         held = (self._end[cell] > self._begin[cell]) & (np.append(self._count, 0)[last] == value)
         return np.where(held, np.append(self._at_us, np.inf)[last], np.inf)
 
     def dipped(self) -> Mask:
-        """For each cell, whether its count went back at some moment."""
+        """Select cells whose count decreased at some time."""
         result = np.zeros(len(self._begin), dtype=np.bool_)
         back = (np.diff(self._count) < 0) & (np.diff(self._cell) == 0)
         result[self._cell[1:][back]] = True
@@ -69,15 +69,16 @@ class Visibility:
 
 
 def ranks(cell: Ints, time_us: Ints) -> tuple[NDArray[np.intp], Ints]:
-    """The rows ordered by cell and time, and for each of them which one of its cell it is, from 1."""
+    """Return the rows ordered by cell and time, and the rank of each in its cell, from 1."""
     order = by_groups(cell, np.argsort(time_us, kind="stable"))
     count = np.bincount(cell)
     return order, np.arange(len(cell)) - np.repeat(np.cumsum(count) - count, count) + 1
 
 
 def overtaken_us(cell: Ints, time_us: Ints, turn: Ints) -> Ints:
-    """By how much each event was overtaken: how much later the latest event of its cell was due that had its turn
-    before. Zero for all of them: they became visible in the order in which they were sent.
+    """Return by how much each event was overtaken: how much later the latest earlier-turn event of its cell was due.
+
+    Zero for all: they became visible in the order of their due times.
     """
     order = by_groups(cell, np.lexsort((time_us, turn)))
     since_us = time_us - time_us.min(initial=0)

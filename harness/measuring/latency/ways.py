@@ -1,6 +1,6 @@
-"""The ways of measuring latency, each from the same evidence. Pure arrays.
+"""The ways of measuring latency, all from the same evidence. Pure arrays.
 
-All of them end at the look that showed a result, and begin when an event was due (corrected) or sent (uncorrected).
+A latency ends at the poll that showed a result, and begins when an event was due (corrected) or sent (uncorrected).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROBES, RANK_MATCHED, FINAL, FIRST, YAHOO = "probes", "rank-matched", "final val
 
 @dataclass(frozen=True)
 class Raw:
-    """One way's figures, one each; infinite: never seen."""
+    """The latencies of one way; infinite: never seen."""
 
     due_us: Ints
     corrected_ms: Floats
@@ -33,27 +33,30 @@ class Raw:
 
 
 class Ways:
-    """All ways over one run. Cells that hold a mark of the harness or a wrong count have no latency. What was due
-    before the epoch is counted and seen like all else, and has no figure."""
+    """All ways for one run.
+
+    Cells with a sentinel record or a wrong count have no latency. Events due before the load start affect ranks, but
+    have no latency.
+    """
 
     def __init__(self, events: Events, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int) -> None:
         self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
         self._bounds = events.bounds(len(cells.events))
         self._measured = ~cells.marked & (cells.final != WRONG)
-        # Where some may have been dropped, nobody knows which of the events are those that count.
+        # If some events may have been dropped, it is unknown which ones count.
         self._whole = cells.counts & (cells.final == cells.events)
         self._probes = (cells.campaign >= probes_from) & (cells.events == 1)
 
     @cached_property
     def probes(self) -> Raw:
-        """Cells of probe campaigns that hold one event: the cell's appearing is the event's."""
+        """Latency of cells of probe campaigns with one event: the cell appears when the event does."""
         cell = np.flatnonzero(self._probes & self._whole & self._measured)
         rows = self._bounds[cell]
         return self._raw(self._seen.since_us(cell, np.ones_like(cell)), *(times[rows] for times in self._times()))
 
     @cached_property
     def rank_matched(self) -> Raw:
-        """In each cell the k-th visible against the k-th due, and against the k-th sent."""
+        """Latency by rank: compare in each cell the k-th visible count with the k-th due and the k-th sent event."""
         events, end = int(self._bounds[-1]), 0
         due_us, corrected_ms, uncorrected_ms = np.empty(events, dtype=np.int64), np.empty(events), np.empty(events)
         for cells in some_groups(self._bounds):
@@ -74,20 +77,23 @@ class Ways:
         return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
 
     def final_value(self) -> Raw:
-        """For each cell, from its last event to its right final count. A maximum is mostly reached before the last
-        event of its cell, and so is a count of which events were dropped: those have none."""
+        """Measure from a cell's last event to its right final count.
+
+        A maximum is mostly reached before the last event of its cell, and so is a count with unknown dropped events:
+        those have no such latency.
+        """
         cell = np.flatnonzero(self._measured & (self._whole | (self._cells.events == 1)))
         due_us, sent_us = (self._of_cells(np.maximum, times)[cell] for times in self._times())
         return self._raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
 
     def first_seen(self) -> Raw:
-        """For each cell, from its first event until anything of the cell shows."""
+        """Measure from a cell's first event until any value of the cell is visible."""
         cell = np.flatnonzero(self._measured & (self._cells.final > 0))
         due_us, sent_us = (self._of_cells(np.minimum, times)[cell] for times in self._times())
         return self._raw(self._seen.first_us(cell), due_us, sent_us)
 
     def never_final(self) -> Mask:
-        """Of all cells of the load but those with marks: wrong, or not seen to become right."""
+        """Select cells of the load, without sentinel records, that are wrong or were not seen to become right."""
         cell = np.flatnonzero(self._of_load())
         return ~np.isfinite(self._seen.final_us(cell, self._cells.final[cell]))
 
@@ -95,7 +101,7 @@ class Ways:
         return self._seen.dipped()[self._of_load()]
 
     def overtaken_ms(self) -> float | None:
-        """By how much events of a cell were overtaken at most, on their way to the engine; None: nobody knows."""
+        """Return the most by which events of a cell were overtaken on their way to the engine; None: unknown."""
         if self._events.turn is None:
             return None
         most_us = [self._overtaken_us(self._events.turn, cells) for cells in some_groups(self._bounds)]
@@ -117,7 +123,7 @@ class Ways:
         return self._events.due_us, self._events.sent_us
 
     def _of_cells(self, choose: np.ufunc, times_us: Ints) -> Ints:
-        """The earliest or the latest of each cell; each has an event."""
+        """Return the earliest or latest time of each cell; each has an event."""
         return np.asarray(choose.reduceat(times_us, self._bounds[:-1]))
 
     def _raw(self, visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
