@@ -58,8 +58,7 @@ class Clock:
         return Reading(self.now_ms(), round(ahead_ns / 1e6), round(slept_ns / 1e6))
 
     def _beyond_monotonic_ns(self, other: Nanoseconds) -> int:
-        """Of several tries, use the one with the least time between the two clock reads: the process may lose its CPU
-        there."""
+        """Use the try with the least time between the two clock reads: the process may lose its CPU there."""
         return min(self._apart_ns(other) for _ in range(TRIES))[1]
 
     def _apart_ns(self, other: Nanoseconds) -> tuple[int, int]:
