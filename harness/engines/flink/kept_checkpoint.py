@@ -18,8 +18,7 @@ METADATA = "_metadata"
 
 
 def keep(live: Path, number: int, told: Progress, into: Path) -> KeptState | None:
-    """Copy it as state number `number`; None if the checkpoint is gone. `told` is the job's progress with that
-    checkpoint."""
+    """Copy the checkpoint of this progress as state number `number`; None if the checkpoint is gone."""
     found = [*live.glob(f"*/chk-{told.batch}/{METADATA}")]
     if not found:
         return None
