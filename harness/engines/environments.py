@@ -163,7 +163,6 @@ def _installer_cache(packages: str, folder: Path) -> Path:
 
 
 def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:
-    """Compile the manifest's Java sources into one jar."""
     sources = [source_of(manifest, name) for name in manifest.java]
     javac = _javac(manifest.id)
     digest = hashlib.sha256(str(javac.resolve()).encode())

@@ -162,7 +162,6 @@ def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineMani
 
 
 def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
-    """Return the inherited keys."""
     base = table.get("extends")
     if not isinstance(base, str) or base not in SHIPPED:
         return {}
@@ -225,7 +224,6 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
 
 
 def jobs_folder(workload: str) -> Path:
-    """Return the folder of a shipped workload's jobs."""
     return WORKLOADS / workload / "jobs"
 
 

@@ -48,7 +48,6 @@ def parse(line: bytes) -> Progress:
 
 
 def _ends(name: str, value: object) -> dict[int, int]:
-    """Parse offsets by partition."""
     if not isinstance(value, dict):
         raise ValueError(f"{name} is no JSON object")
     return {_whole("a partition", partition): _whole("an offset", end) for partition, end in value.items()}

@@ -31,7 +31,8 @@ Orders = Mapping[str, Any]
 
 
 class Change(Downtime):
-    """`to` and `back` are parts of the run config; `pinned` is a key of the plan that shows the effect."""
+    """Restarts the engine with another run config. `to` and `back` are parts of it; `pinned` is a key of the plan that
+    shows the effect."""
 
     def __init__(self, spec: FaultSpec, context: Context, to: Orders, back: Orders, pinned: str = "") -> None:
         super().__init__(spec, context)

@@ -92,7 +92,7 @@ class Downtime(Strike):
         return f"{self._killed}; {seen}" if seen and self._asks else seen
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        """Wait until it has gone on or stopped."""
+        """Hold until it has gone on or stopped."""
         self._up_ms = self._up_ms or now.now_ms
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"

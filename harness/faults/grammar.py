@@ -69,7 +69,6 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
 
 
 def _strikes(fault: FaultSpec) -> int:
-    """Count the strikes of a plan."""
     if not fault.steps:
         return 1
     return int(fault.options.get("times", 1)) * sum(_strikes(step) for step in fault.steps)

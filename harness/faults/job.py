@@ -48,7 +48,8 @@ Orders = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
-    """`to` is the new job. `asked` and `back` are run configs: with another question, and the previous one."""
+    """Replaces the engine's job by `to`. `asked` and `back` are run configs: with another question, and the previous
+    one."""
 
     by_results = True
 

@@ -133,7 +133,7 @@ class _Kill:
 
 
 class KillAtPoint(_Kill):
-    """c1, c2, c3: the job is held there until it is killed."""
+    """A kill at c1, c2 or c3, where the job is held until then."""
 
     _armed = False
     _plan: bytes | None = None
@@ -181,7 +181,7 @@ class KillAtPoint(_Kill):
 
 
 class KillBetweenBatches(_Kill):
-    """c4: committed, and the next batch not planned. A separate thread hunts for that moment."""
+    """A kill at c4: committed, and the next batch not planned. A separate thread hunts for that moment."""
 
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)

@@ -258,7 +258,7 @@ class Evict(RedisStrike):
         return takes_writes(now)
 
     def _expire(self, client: redis.Redis, field: Field) -> None:
-        """Wait until enough campaigns have results."""
+        """Expire nothing until enough campaigns have results."""
         lengths = with_results(client, field)
         if len(lengths) >= self._wanted:
             self._lengths = dict(islice(lengths.items(), self._wanted))
@@ -434,7 +434,7 @@ class ClientKill(RedisStrike):
         return "CLIENT KILL of every connection that is not ours"
 
     def landed(self, now: Moment) -> str:
-        """Wait for a connection: an engine may have none for a moment."""
+        """An engine may have no connection for a moment; then wait for its next one."""
         with server_of(now).client() as client:
             if not self._killed:
                 self._killed = {each["id"] for each in clients(client) if each["name"] != CLIENT_NAME}

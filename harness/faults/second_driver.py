@@ -52,7 +52,7 @@ class Zombie(ProcessStrike):
         return ""
 
     def heal(self, now: Moment) -> None:
-        """Let an unfinished zombie go on, or end it."""
+        """End the zombie; thaw the engine if the zombie was not set aside yet."""
         if self._ghost:
             self._ghost.stop()
         else:
@@ -83,7 +83,7 @@ class Zombie(ProcessStrike):
         return ""
 
     def _set_aside(self, engine: Engine) -> None:
-        """Wait until all threads are stopped: one that still ran would go on writing when it is thawed."""
+        """Act only when all threads are stopped: one that still ran would go on writing when it is thawed."""
         if not all(member.stopped for member in engine.members()):
             return
         self._plan = engine.planned(self._batch)

@@ -190,7 +190,6 @@ def _full_somewhere(said: str, places: Sequence[Path]) -> NoRoomError:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes."""
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:

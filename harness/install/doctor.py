@@ -54,7 +54,6 @@ class Finding:
 
 
 def as_line(finding: Finding) -> str:
-    """Format a finding as one line of text."""
     line = f"{finding.what}: {finding.state.value}, {finding.seen}"
     return line if finding.state is State.OK else f"{line}. {finding.how}"
 

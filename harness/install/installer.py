@@ -109,7 +109,6 @@ def explain(what: str, code: int, said: str, log: Path) -> str:
 
 
 def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
-    """Return cause and remedy."""
     if disk_space.ended_of_full(said, place):
         needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
         return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"

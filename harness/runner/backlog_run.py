@@ -15,7 +15,7 @@ SENT_PER_S = 100_000
 
 
 class Behind(Run):
-    """`tape.waits`: the events before the load start are the backlog."""
+    """A run with a backlog (`tape.waits`): the events before the load start."""
 
     def start_engine(self) -> None:
         """Send the backlog; the engine starts later. Opening events lie after it and in its newest window: an engine

@@ -27,7 +27,7 @@ class Tell(Protocol):
 
 
 class EngineSupervisor:
-    """`resumes`: the engine may be killed and restarted."""
+    """Supervises the engine. `resumes`: it may be killed and restarted."""
 
     def __init__(
         self, world: World, store: Store, tell: Tell, abort_causes: AbortCauses, *, resumes: bool, patience: float

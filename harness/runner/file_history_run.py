@@ -22,7 +22,7 @@ MOVED_PER_S = 20_000  # least rate at which events are written to files
 
 
 class FromHistory(Behind):
-    """`tape.history_ms`: the part of the backlog that goes into files."""
+    """A run with a file history: `tape.history_ms` of the backlog go into files."""
 
     def put_away(self) -> None:
         """Wait until Kafka has all of it: sent records may still be in transit."""

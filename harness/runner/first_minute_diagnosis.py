@@ -39,7 +39,7 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """The expectation of a run."""
+    """The results that a run expects, and facts for a diagnosis."""
 
     manifest: EngineManifest
     bookkeeping: Sequence[str]
@@ -265,7 +265,6 @@ def _wrote(row: Row, wanted: Wanted) -> str:
 
 
 def _kind_of(row: Row) -> str:
-    """Describe the kind of a row."""
     if row.kind == NO_RESULT:  # the reader of the results has described it
         return row.value
     others = {VANISHED: "a key that vanished while it was read", ORPHAN: "a hash to which no campaign refers"}

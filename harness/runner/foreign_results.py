@@ -12,7 +12,8 @@ SURE_S = 10.0
 
 
 class Foreign:
-    """`diagnosed` reads all results. One poll is not enough: a job may write results first and rename them later."""
+    """Recognises results that the manifest does not describe. `diagnosed` reads all results. One poll is not enough: a
+    job may write results first and rename them later."""
 
     def __init__(self, now_ms: Callable[[], int], diagnosed: Callable[[], Diagnosis], patience: float) -> None:
         self._now_ms, self._diagnosed, self._sure_ms = now_ms, diagnosed, SURE_S * 1000 * patience

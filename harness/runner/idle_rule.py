@@ -40,7 +40,7 @@ class IdleRule:
         self._ready_ms, self._drain_ms, self._drops_late = ready_ms, drain_ms, drops_late
         self._held_ms = held_ms
         self._begun_ms = begun_ms  # the load, or the newest start
-        self._quiet_from_ms = self._heard_ms = begun_ms  # begin of the stillness; the newest sign of life
+        self._quiet_from_ms = self._heard_ms = begun_ms  # start of the stillness; the newest sign of life
         self._changed = self._settled = False  # since it began
         self._restarted = False
         self._silence_ms = 0
@@ -54,7 +54,7 @@ class IdleRule:
         self._begun_ms, self._changed, self._restarted = at_ms, False, True
 
     def changed(self, at_ms: int, since_ms: int | None = None) -> None:
-        """Note a change of the results. The duration of a start is no writing rhythm. `since_ms` is the begin of the
+        """Note a change of the results. The duration of a start is no writing rhythm. `since_ms` is the time of the
         previous poll: an engine that ended after it may have written the change; None: certainly written after the
         newest start."""
         if since_ms is not None and since_ms < self._begun_ms:

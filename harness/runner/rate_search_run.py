@@ -38,7 +38,7 @@ def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
 
 
 class RateSearchRun(Run):
-    """`decide` returns the next piece; None: the load is complete."""
+    """A run whose load grows: `decide` returns the next piece, or None if the load is complete."""
 
     def __init__(
         self,

@@ -516,8 +516,8 @@ class Run:
         return self._closing
 
     def _has_settled(self, closing: ExpectedSentinels | None, still_for_ms: int) -> bool:
-        """Wait for the last results: an engine may write them shortly after its offsets, or long after if a timer
-        commits them."""
+        """Return whether the last results must be there: an engine may write them shortly after its offsets, or long
+        after if a timer commits the offsets."""
         if closing is None:
             return True
         if still_for_ms < SETTLED_MS:

@@ -128,7 +128,6 @@ class Child:
         return in_time
 
     def tail(self, lines: int) -> list[str]:
-        """Return the last lines of its log."""
         return self._log.tail(lines)
 
     def last_words(self) -> str:

@@ -118,7 +118,6 @@ def _refuse_in_use(client: redis.Redis, owner: str) -> None:
 
 
 def _foreign(client: redis.Redis, keys: Sequence[str]) -> list[str]:
-    """Return the keys that no run has recorded."""
     recorded = set(client.sscan_iter(KEYS, count=PAGE))
     patterns = list(client.sscan_iter(NAMES, count=PAGE))
     may_be = re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")

@@ -152,7 +152,6 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return False
 
     def _begin(self, address: KafkaAddress, cluster: str) -> KafkaAddress:
-        """Start the broker on the formatted data."""
         self._cluster = cluster
         settings = self._data / SETTINGS
         self._child = self._spawn_broker(settings)
@@ -387,7 +386,7 @@ def _offsets(address: KafkaAddress, topic: str, which: str) -> dict[int, int]:
 
 
 def _admin(address: KafkaAddress, subject: str) -> AbstractContextManager[Any]:
-    """Import the client late: its large library would add a fifth to the start of every command."""
+    """Import the client late: its large library would take a fifth of the start of every command."""
     from harness.services import kafka_admin
 
     return kafka_admin.administering(address, subject)

@@ -24,7 +24,8 @@ STOP_DEADLINE_S = 5.0
 
 
 class Link:
-    """`start`, then `address` for the engine, then `lead_to` the service; `stop` when the engine has ended."""
+    """A connection through a proxy: `start`, then `address` for the engine, then `lead_to` the service; `stop` when the
+    engine has ended."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name

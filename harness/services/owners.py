@@ -156,7 +156,7 @@ def sweep() -> list[str]:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Let in one process at a time; the lock ends with the process that holds it."""
+    """Admit one process at a time; the lock ends with the process that holds it."""
     with (state_folder() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -57,7 +57,6 @@ class Toxic:
         return min((limit for limit in limits if limit), default=CHUNK_BYTES)
 
     def pause_s(self, sent_bytes: int) -> float:
-        """Return the pause after a piece."""
         gap_s = self.gap_ms / 1000 if self.slice_bytes else 0.0
         return max(gap_s, sent_bytes / (self.kbps * 125) if self.kbps else 0.0)
 

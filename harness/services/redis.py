@@ -115,7 +115,6 @@ class EmbeddedRedis(Embedded[RedisAddress]):
         return urlsplit(self.address.url).port or 0
 
     def _forget(self) -> None:
-        """Delete the saved data."""
         shutil.rmtree(self._data, ignore_errors=True)
 
 

@@ -22,7 +22,6 @@ def left_out(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[s
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the table as lines of Markdown."""
     head, body = without_empty(columns, rows)
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"

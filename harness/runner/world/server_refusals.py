@@ -25,7 +25,7 @@ TRANSACTION = re.compile(r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalId
 
 
 class Refusals:
-    """`kafka` and `client` are None for our own services."""
+    """Refusals and deletions by external servers. `kafka` and `client` are None for our own services."""
 
     def __init__(
         self, kafka: KafkaAddress | None, client: redis.Redis | None, place: str, topic: str, wants: Wants

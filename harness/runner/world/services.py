@@ -31,7 +31,7 @@ ARCHIVE_DEADLINE_S = 60.0  # a broker writes its archive on a clean exit
 
 
 class Services:
-    """`settled` returns whether no active fault blocks a service."""
+    """The services of a run. `settled` returns whether no active fault blocks them."""
 
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, logs: Path, starts: Starts, settled: Callable[[], bool]
