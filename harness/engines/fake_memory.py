@@ -24,8 +24,7 @@ class Event(NamedTuple):
 
 @dataclass
 class FakeClock:
-    """Simulated time, which passes only on command. Each of `steps` is (time after the beginning, step of the machine's
-    clock)."""
+    """Simulated time. Each of `steps` is (time after the beginning, step of the machine's clock)."""
 
     now_ms: int = FAKE_NOW_MS
     steps: tuple[tuple[int, int], ...] = ()

@@ -1,5 +1,4 @@
-"""Copies files of the engine's own folder into the run: its progress, its checkpoints, its settings, and its dropped
-late events.
+"""Copies the files in the engine's folder that the run keeps: progress, checkpoints, settings, dropped late events.
 
 They are copied as they grow: the engine must not learn the run's path from its config, and its folder is deleted with
 the run's private files, however the run ends.

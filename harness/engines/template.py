@@ -80,8 +80,7 @@ def _braced(names: Iterable[str]) -> str:
 
 
 class Layout:
-    """A pattern, and each key of a question in it. Texts are matched against known keys, so a separator may be part of
-    a key."""
+    """A pattern, and each key of a question in it. Texts are matched against keys, which may contain separators."""
 
     def __init__(self, text: str, keys: Sequence[str], parts: Sequence[Parts]) -> None:
         self.number = number_of(text)

@@ -102,8 +102,7 @@ class DeleteCommit(Edit):
 
 
 class DeleteOffsets(Edit):
-    """Deletes plan and commit of a batch: at a crash point the one being written, otherwise the last committed one with
-    data."""
+    """Deletes plan and commit of a batch: at a crash point the current one, else the last committed one with data."""
 
     def edit(self, folder: Path) -> str:
         written = self.reached is not None and self.reached.point != QUIET

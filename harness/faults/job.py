@@ -48,8 +48,7 @@ Orders = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
-    """Replaces the engine's job by `to`. `asked` and `back` are run configs: with another question, and the previous
-    one."""
+    """Replaces the job by `to`. `asked` and `back` are run configs: with another question, and the previous one."""
 
     by_results = True
 

@@ -72,8 +72,7 @@ class Zombie(ProcessStrike):
         return self._replayed
 
     def _what_it_said(self, now: Moment, ghost: Ghost) -> str:
-        """A driver notices the conflict at the commit, after its write. One that ended otherwise may not have written
-        anything."""
+        """A driver notices a conflict at its commit, after the write. Otherwise it may not have written at all."""
         said = last_words(ghost)
         end = f"it ended with exit code {ghost.exit_code()}: {said}"
         if is_conflict(said):

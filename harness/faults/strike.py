@@ -1,5 +1,5 @@
-"""The common course of a fault: wait, strike, prove the effect, hold, undo, prove the undoing. Families define each
-step.
+"""The common course of a fault: wait, strike, prove the effect, hold, undo, prove the undoing. Families define the
+steps.
 
 Deadlines, the report, and undoing in every state are implemented here, once.
 """

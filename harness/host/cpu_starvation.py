@@ -56,7 +56,7 @@ class Books:
         _, ran_ns, waited_ns = self._looks[-1]
         for thread, (ran, waited) in threads.items():
             before = self._last.get(thread, (0, 0))
-            if ran < before[0] or waited < before[1]:  # the number was reused by another thread
+            if ran < before[0] or waited < before[1]:  # another thread has got the same id
                 before = (0, 0)
             ran_ns, waited_ns = ran_ns + ran - before[0], waited_ns + waited - before[1]
         self._last = dict(threads)

@@ -36,8 +36,8 @@ from harness.terminal.command_end import cache_folder
 
 MINIMUM_JAVA = 17
 # By default Java formats and parses in the user's locale: in Turkish the upper case of "i" is not "I", so a broker
-# does not recognise its own words. Users also read the output of our programs. An engine's Java
-# keeps the user's locale.
+# does not recognise its own words. Users also read the output of our programs. An engine's Java keeps the user's
+# locale.
 ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900

@@ -11,8 +11,7 @@ from harness.model import HarnessError, Segment, TapeSpec
 
 
 class GrowingLoad(Load):
-    """A load that can grow. Call `append` early enough before a segment begins for the fleet to read and generate
-    it."""
+    """A load that can grow. Call `append` early enough for the fleet to read and generate the segment in time."""
 
     grows = True
 

@@ -100,8 +100,7 @@ class Load:
         return self._line().get("throttled_ms", 0)
 
     def certify(self) -> Certificate:
-        """Copy the send records into the run and check them. Stops a running load first, so that no file is still
-        open."""
+        """Stop a load that still runs, so that no file is open; copy the send records into the run and check them."""
         self.stop()
         books = self._folder / SENDS_FILE
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()

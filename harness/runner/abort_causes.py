@@ -67,8 +67,7 @@ class AbortCauses:
         return self.ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
     def excused(self, report: EngineReport) -> EngineReport:
-        """Excuse an engine that stopped because its machine, Kafka or Redis was gone, whatever the cause: it is not to
-        blame."""
+        """Excuse an engine that stopped because its machine, Kafka or Redis was gone, whatever the cause."""
         if (by_machine := self.unless_machine(report)) is not report:
             return by_machine
         settled = self._world.fault.settled()
@@ -78,8 +77,7 @@ class AbortCauses:
         return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
 
     def unless_machine(self, report: EngineReport) -> EngineReport:
-        """Excuse an engine whose disk was full, or that the kernel killed for lack of memory, or that waited for a
-        killed process."""
+        """Excuse an engine that met a full disk, was killed for lack of memory, or waited for a killed process."""
         if full := self.full():
             detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
             return replace(report, state="no-room", detail=detail, advice=())

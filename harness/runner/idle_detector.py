@@ -35,8 +35,7 @@ class IdleDetector:
             self.rule.changed(seen.at_ms, seen.since_ms)
 
     def never_comes(self, close: Callable[[], ExpectedSentinels], wait: Callable[[float], None]) -> str:
-        """Wait for the end. Return "" when it has come, or the reason why it never will. `close` sends the closing
-        events."""
+        """Wait for the end. Return "" at the end, or why it never comes. `close` sends the closing events."""
         self.rule.loaded(self._world.now_ms())
         closing: ExpectedSentinels | None = None
         look_s = 0.0

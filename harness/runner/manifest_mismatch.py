@@ -31,8 +31,8 @@ class Probe:
         self.sent: ExpectedSentinels | None = None
 
     def poll(self, gone_by: float, *, has_read: bool) -> None:
-        """`gone_by` is the elapsed share of the time. `has_read`: the opening events are read, by the job's
-        progress."""
+        """`gone_by` is the elapsed share of the time. `has_read`: by its progress the job has read the opening
+        events."""
         is_due = gone_by >= (PROBE_SHARE if has_read else UNREAD_SHARE)
         if self.sent is None and is_due and (later := self._marking.close_opening(self._opening)):
             self.sent = self._answers.awaited(later)

@@ -1,7 +1,7 @@
 """One run in nine steps, from a resolved spec to a verdict in a run directory.
 
 All access to the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
-harness/runner/world/real.py, simulated time and lists in harness/runner/world/fake.py. So every step can be tested in
+harness/runner/world/real.py, simulated time and lists in harness/runner/world/fake.py. So tests run every step in
 milliseconds.
 """
 
@@ -501,8 +501,7 @@ class Run:
         return ends
 
     def _await_read(self) -> None:
-        """Wait until the engine has read the whole log, by its progress. An engine without progress gets a fixed
-        time."""
+        """Wait until the engine has read the whole log, by its progress. Without progress it gets a fixed time."""
         share = READ_SHARE if self.manifest.progress else BLIND_SHARE
         ends, begun_ms = self._ends(), self.world.now_ms()
         while not covers(self._progress(), ends) and self.world.now_ms() - begun_ms < share * self._ready_s * 1000:

@@ -295,8 +295,7 @@ def topic_ids(address: KafkaAddress) -> dict[str, str]:
 
 
 def delete_groups_holding(address: KafkaAddress, names: Collection[str]) -> dict[str, str]:
-    """Delete the consumer groups whose name contains one of these. Return the groups that remain with the broker's
-    reason."""
+    """Delete consumer groups whose name contains one of these. Return those that remain, with reasons."""
     with _admin(address, "consumer groups") as admin:
         stays: dict[str, str] = admin.delete_groups_holding(names)
         return stays
@@ -354,8 +353,7 @@ def stable_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
 
 
 def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
-    """Commit the topic's beginning offsets for this group: its consumers would start at the end of a topic that is new
-    to them."""
+    """Commit the beginning offsets for a group whose consumers would start at the end of a new topic."""
     places = [
         confluent_kafka.TopicPartition(topic, partition, offset)
         for partition, offset in beginning_offsets(address, topic).items()

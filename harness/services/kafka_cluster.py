@@ -1,5 +1,4 @@
-"""Kafka as three brokers that hold three replicas of every record, and one controller: for faults that replicas
-survive.
+"""Kafka as three brokers with three replicas of every record, and one controller: for faults that replicas survive.
 
 The controller is a separate node that no fault hits. So two of three brokers may be gone and the leaders and in-sync
 replicas are still known.

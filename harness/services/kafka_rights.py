@@ -122,8 +122,7 @@ TRIALS = (
 
 
 def refuses_group(address: KafkaAddress, topic: str, group: str) -> str:
-    """Return why this user may not read the offsets of a group, or "". The group may be foreign, so nothing is
-    committed."""
+    """Return why this user may not read a group's offsets, or "". Commit nothing: it may be foreign."""
     with closing(confluent_kafka.Consumer(_settings(address, **{"group.id": group}))) as consumer:
         try:
             consumer.committed([TopicPartition(topic, 0)], ANSWER_S)

@@ -1,5 +1,4 @@
-"""Records which owner each process and folder on this machine has, so that nothing outlives its owner and no other run
-is touched.
+"""Records the owner of each process and folder, so that nothing outlives its owner and no other run is touched.
 
 An owner is one harness process. Its children carry its mark in the environment, which grandchildren inherit. The
 environment alone is not enough (a process that sets its own title, as redis-server does, overwrites it), so the owner

@@ -1,5 +1,4 @@
-"""Runs a program as a process: below a small parent process of ours where the kernel supports that, else as a plain
-child.
+"""Runs a program as a process: below a small parent process where the kernel supports that, else as a plain child.
 
 Below a parent (harness/services/parent.py) no descendant of the program can escape, and the parent ends all of them
 when the harness dies. Without one, descendants are found by process group and environment mark only.
@@ -173,8 +172,7 @@ _births: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[s
 
 
 def _born_in_lasting_thread(birth: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Fork in a thread that never ends: for the kernel the parent is the forking *thread*, whose end would end the
-    child."""
+    """Fork in a thread that never ends: the kernel's parent is the forking *thread*, whose end would end the child."""
     if not any(thread.name == "births" for thread in threading.enumerate()):
         threading.Thread(target=_attend_births, name="births", daemon=True).start()
     future: Future[subprocess.Popen[bytes]] = Future()

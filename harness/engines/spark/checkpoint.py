@@ -45,8 +45,7 @@ class Planned:
 
     @property
     def done(self) -> dict[int, int]:
-        """Return the ends of the processed events. A query that reads both has not finished Kafka's part before that of
-        the files."""
+        """Return the processed ends. A query that reads both finishes the files before Kafka's part."""
         if not self.files or not self.ends:
             return self.ends or self.files
         behind = {p for p, begin in self.begins.items() if self.files.get(p, 0) < begin}
@@ -132,8 +131,7 @@ def cut_off(checkpoint: Path, start: int, partitions: int) -> EarlierRun:
 def read(
     checkpoint: Path, *, drops_late: bool, allow_multiple: bool = True, replayed: frozenset[int] = frozenset()
 ) -> BatchLog:
-    """Return all batches of a checkpoint or a copy. If something is missing, `complete` is False and `note` names
-    it."""
+    """Return all batches of a checkpoint or a copy. `complete` is False if something is missing, which `note` names."""
     notes: list[str] = []
     plans: dict[int, Planned] = {}
     for batch in numbers(checkpoint / "offsets"):
@@ -237,8 +235,8 @@ def _last_line(path: Path) -> Mapping[str, Mapping[str, int]]:
 
 
 def _reach(sources: Path, lot: Mapping[int, int]) -> dict[int, int]:
-    """Return the end offsets of a source's files up to this log entry; of all files after a switch to Kafka. File names
-    are PARTITION-FIRST-END."""
+    """Return the end offsets of a source's files up to this log entry; after a switch to Kafka, of all. File names are
+    PARTITION-FIRST-END."""
     taken = sources / Path(TAKEN).name
     lots = numbers(taken)
     for number, newest in lot.items():

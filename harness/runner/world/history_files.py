@@ -71,8 +71,7 @@ def as_lines(values: Sequence[bytes | None], *, packed: bool) -> bytes:
 
 
 def seam_of(partitions: Sequence[Columns], moments: Moments, by: Cut) -> FileSeam:
-    """Place the seam. By time, it lies where both have all events: an event out of order by up to the overlap is on
-    both sides."""
+    """Place the seam. By time, both sides have an event that is out of order by no more than their overlap."""
     both_ms = np.array([moments.kept_ms, moments.until_ms])
     begins, ends = zip(*(cuts(columns, both_ms) for columns in partitions), strict=True)
     return FileSeam(ends, begins, moments.kept_ms if by == "time" else None)
