@@ -1,1 +1,1 @@
-"""The systems under test: one seam (base), one way to run a process (process), one folder each for what is shipped."""
+"""The systems under test: the interface (base), engines as processes (process), and a folder per shipped engine."""

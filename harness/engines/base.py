@@ -1,7 +1,7 @@
-"""The seam between a run and the system under test.
+"""The interface between a run and the system under test.
 
-A run knows an engine only by this protocol, so that every phase of a run can be tried on a fake within a second.
-Faults use the same seam: they kill, look at what the engine had made durable, and start it again.
+A run uses an engine only through this protocol, so that every phase of a run can be tested on a fake within a second.
+Faults use it too: they kill the engine, examine its durable files, and restart it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.model import BatchLog, EngineManifest, KeptState, LastWords, Progre
 
 @dataclass(frozen=True)
 class Reached:
-    """The engine stands at an armed crash point (at c4 it only says that this batch's sink is done)."""
+    """The engine is held at an armed crash point (c4 only signals that this batch's sink is done)."""
 
     point: str
     batch: int
@@ -26,21 +26,21 @@ class Reached:
 
 
 class Seam(NamedTuple):
-    """Where the next start begins, by the first offsets of the partitions."""
+    """The offsets per partition at which the next start begins."""
 
-    restored: tuple[int, ...] = ()  # that are not in the state which it finds; (): nobody knows
-    written: tuple[int, ...] = ()  # that the last start can't have written
+    restored: tuple[int, ...] = ()  # first offsets that are not in the restored state; (): unknown
+    written: tuple[int, ...] = ()  # first offsets that the last start can't have written
 
 
 @dataclass(frozen=True)
 class Member:
-    """A process of an engine, as the operating system tells of it at this moment."""
+    """A process of an engine, as the operating system reports it at this moment."""
 
     pid: int
     parent: int
     command: tuple[str, ...]
     stopped: bool = False  # state T: a SIGSTOP holds it
-    leads: bool = False  # the one that was started; all others came from it
+    leads: bool = False  # the started process; all others are its descendants
 
 
 class Ghost(Protocol):
@@ -55,119 +55,120 @@ class Ghost(Protocol):
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None: ...
 
     def told(self) -> Progress | None:
-        """Its own newest progress, if it tells it apart from the engine's."""
+        """Return its own newest progress, if it is reported separately from the engine's."""
 
     def tail(self, lines: int) -> tuple[str, ...]: ...
 
     def stop(self) -> None:
-        """End cleanly (SIGTERM, after a deadline SIGKILL); one that is frozen is killed. Safe to call twice."""
+        """End cleanly (SIGTERM, after a deadline SIGKILL); a frozen one is killed. Safe to call twice."""
 
 
 class Engine(Protocol):
-    """One system under test. Nothing here blocks for long but `kill`, `restart` and `stop`."""
+    """One system under test. Only `kill`, `restart` and `stop` block for long."""
 
     @property
     def manifest(self) -> EngineManifest: ...
 
     def start(self) -> None:
-        """Start the first process. Readiness is for the caller to see: in `progress` or in the results."""
+        """Start the first process. The caller detects readiness: in `progress` or in the results."""
 
     @property
     def starts(self) -> int:
-        """How many processes were started so far."""
+        """Return how many processes were started so far."""
 
     def alive(self) -> bool: ...
 
     def exit_code(self) -> int | None:
-        """Of the newest process; None while it lives and before the start, negative for a signal."""
+        """Return the newest process's exit code; None while it runs and before the start, negative for a signal."""
 
     def progress(self) -> Progress | None:
-        """The newest line of progress; None without any, always None for an engine that writes none."""
+        """Return the newest progress; None if there is none, always None for an engine that reports none."""
 
     def collect(self) -> None:
         """Copy new evidence (a checkpoint's files) to the run before the engine purges it. Call about every 0.5 s."""
 
     def batch_log(self) -> BatchLog | None:
-        """The evidence read; None for an engine that has none. After the last `collect`."""
+        """Parse the evidence; None for an engine that has none. Call after the last `collect`."""
 
     def keep_state(self, number: int, batch: int) -> KeptState | None:
-        """Copy what it holds in its state after this batch, while it goes on; None: it can't be had any more."""
+        """Copy the state after this batch while the engine runs; None if that state is gone."""
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
-        """What the copies hold, a row for each cell: the copy's `number`, and `key`, `field` and `value` of the cell.
-        HarnessError says why they can't be read. When the engine has ended: it may take as much memory again."""
+        """Read the copies, a row for each cell: the copy's `number`, and `key`, `field` and `value` of the cell.
+        HarnessError says why they can't be read. Call it after the engine has ended: reading may take as much memory
+        again."""
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        """The newest lines of the engine's log."""
+        """Return the newest lines of the engine's log."""
 
     def last_words(self) -> LastWords:
-        """What its logs say of the reason why it does not go on."""
+        """Return the log lines that explain why it does not go on."""
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was odd but survivable, such as torn lines of progress."""
+        """Return sentences about survivable problems, such as torn lines of progress."""
 
     def stop(self) -> None:
         """End cleanly (SIGTERM, after a deadline SIGKILL). Safe to call twice."""
 
-    # What faults need.
+    # For faults.
 
     @property
     def job(self) -> Job:
-        """What runs, or is to be started."""
+        """Return the job that runs or will be started."""
 
     def become(self, job: Job) -> None:
-        """From the next start on this job runs, on the state that it names."""
+        """Run this job from the next start on, with the state that it names."""
 
     def end(self) -> str:
-        """As `stop`, and say what was seen."""
+        """Stop as in `stop`, and return the proof."""
 
     def kill(self) -> str:
-        """SIGKILL everything of the engine, wait until nothing is left, and say what was seen: a proof in words."""
+        """SIGKILL all processes of the engine, wait until none is left, and return the proof."""
 
     def restart(self) -> None:
-        """Start again with the same configuration. From the thread that started the engine."""
+        """Start again with the same configuration. Call from the thread that started the engine."""
 
     def change(self, changed: Mapping[str, Any]) -> None:
-        """From the next start on some of its orders are others; the keys are those of `EngineConfig`."""
+        """Change keys of the run config (`EngineConfig`) from the next start on."""
 
     @property
     def checkpoint(self) -> Path | None:
-        """Where it keeps its state, if that is a folder on this machine."""
+        """Return the folder of its state, if it is on this machine."""
 
     def members(self) -> tuple[Member, ...]:
-        """All that lives of the newest start."""
+        """Return all live processes of the newest start."""
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
-        """To those of the members."""
+        """Send a signal to some of the members."""
 
     def detach(self) -> Ghost:
-        """From now on the newest start is a ghost, and the engine is down until `restart`."""
+        """Turn the newest start into a ghost; the engine is down until `restart`."""
 
     def second(self) -> Ghost:
-        """Start once more while the newest start runs, with the same orders but its own crash points and progress."""
+        """Start a second driver beside the first, with the same config but separate crash points and progress."""
 
     def freeze(self) -> None:
-        """SIGSTOP everything of the engine."""
+        """SIGSTOP all processes of the engine."""
 
     def thaw(self) -> None:
         """Undo `freeze`."""
 
     def arm(self, point: str, batch: int) -> None:
-        """Ask the engine to stop at a crash point, in the first batch >= `batch` that has something to write."""
+        """Hold the engine at a crash point, in the first batch >= `batch` that has something to write."""
 
     def disarm(self) -> None:
-        """Undo `arm`, and forget what was reached."""
+        """Undo `arm`, and forget the reached point."""
 
     def reached(self) -> Reached | None: ...
 
     def planned(self, batch: int) -> bytes | None:
-        """The durable plan of a batch (Spark: the content of offsets/N); None if there is none or it can't be known."""
+        """Return a batch's durable plan (Spark: the content of offsets/N); None if there is none or it is unknown."""
 
     def committed(self, batch: int) -> bool:
-        """Whether the batch is durably done (Spark: commits/N exists)."""
+        """Return whether the batch is durably done (Spark: commits/N exists)."""
 
     def seam(self) -> Seam:
-        """Offsets that the next start will restore; while the engine is down."""
+        """Return the offsets that the next start will restore. Call while the engine is down."""
 
     def began(self) -> Seam:
-        """Offsets that the running process says it restored."""
+        """Return the offsets that the running process reports as restored."""

@@ -1,6 +1,6 @@
-"""Reads an engine's checkpoints.jsonl: when it began each checkpoint, how long that took, and how large it was.
+"""Reads an engine's checkpoints.jsonl: start, duration and size of each checkpoint.
 
-It is optional, and nothing is judged by it. A line that can't be read says nothing of the others.
+The file is optional and no verdict depends on it. Unreadable lines are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Line(msgspec.Struct):
 
 
 def stored(path: Path) -> Iterator[Checkpoint]:
-    """Nothing where there is no such file."""
+    """Yield the checkpoints; none if there is no such file."""
     try:
         content = path.read_bytes()
     except OSError:

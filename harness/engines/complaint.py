@@ -1,8 +1,8 @@
-"""The few lines of a log that say why a program stopped: its last exception, and where in its own code that arose.
+"""Finds the few log lines that explain why a program stopped: its last exception, and its place in the program's own
+code. Pure: lines in, lines out.
 
-Pure: lines in, lines out. It knows the stack traces of Python and of Java, also one inside of the other, as PySpark and
-PyFlink print them, and how Go, Rust and Node end. Where there is no exception the last lines are left that are neither
-progress bars nor boilerplate.
+It parses stack traces of Python and of Java, also nested, as PySpark and PyFlink print them, and the final messages of
+Go, Rust and Node. Without an exception it returns the last lines that are neither progress bars nor boilerplate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from harness.model import LastWords
 
 MOST = 5
-REMEMBERED = 2000  # lines of a log in which the reason of an end is looked for
+REMEMBERED = 2000  # log lines that are searched for the reason
 
 _COLOUR = re.compile("[\N{REPLACEMENT CHARACTER}\x1b]\\[[0-9;]*m")
 _CHATTER = re.compile(r"(^|[\s\[])(INFO|DEBUG|TRACE)\b")
@@ -21,16 +21,16 @@ _ERROR = re.compile(r"(^|[\s\[])(ERROR|FATAL|CRITICAL|SEVERE)[\]\s:]")
 _WARNING = re.compile(r"(^|[\s\[])WARN(ING)?[\]\s:]")
 _UNCAUGHT = "Exception in thread "
 _PANIC = re.compile(r"^(panic|fatal error|runtime error): |^thread '.*' panicked at |^Segmentation fault|^Aborted\b")
-# Who has used up a heap of its own tells it at that moment; all that is told afterwards follows from it.
-# Redis' client has a class of that name for a server that is full.
+# A program whose heap is exhausted reports it first; all later errors follow from it.
+# Redis' client has a class of that name for a full server.
 _USED_UP = re.compile(r"(?<!redis\.exceptions\.)\bOutOfMemoryError\b|\bMemoryError\b")
 _CAUSE = re.compile(r"^Caused by: \S")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\s*$")
-# A name with a package before it, or one that ends as exceptions do; what it says comes after a colon.
+# A name with a package before it, or with the ending of an exception; its message follows a colon.
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])(?:[A-Za-z_]\w*[.$])*[A-Z]\w*(?:Error|Exception|Failure|Exit|Interrupt)(?::\s|\s*$)"
 )
-# Java's may have any name: then a place of its stack follows, a few lines of what it says later at the most.
+# Java's exceptions may have any name: then a stack frame follows, after a few lines of message at most.
 _THROWN = re.compile(r"^(?:[a-z]\w*\.){2,}[A-Z]\w*: ")
 _SAYS_AT_MOST = 12
 _PYTHON_PLACE = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+')
@@ -42,8 +42,8 @@ _OTHERS_JAVA = re.compile(
 _CARETS = re.compile(r"^[\s^~]+$")
 _NOISE = re.compile(
     r"^\s*$"
-    r"|^\[Stage \d+:"  # Spark's progress
-    r"|\d+%\s*\|"  # tqdm's
+    r"|^\[Stage \d+:"  # Spark's progress bar
+    r"|\d+%\s*\|"  # tqdm's progress bar
     r"|\[[=#>\-. ]{5,}\]"
     r"|^\s+at \S+\(|^\s*\.\.\. \d+ (more|common frames)|^\s*File \"[^\"]+\", line \d+|^[\s^~]+$"
     r"|^(SLF4J|WARNING: |Picked up |Using Spark's default log4j|To adjust logging level|Setting (default|Spark) log)"
@@ -53,7 +53,7 @@ _NOISE = re.compile(
 
 
 def most_telling(logs: Sequence[tuple[str, Sequence[str]]]) -> LastWords:
-    """Of logs by their names the first one that holds an exception; without any, the first one that says something."""
+    """Return the first log with an exception; without any, the last lines of the first log that has some."""
     for told_by in (exception, last):
         for name, lines in logs:
             if words := told_by(lines):
@@ -62,12 +62,12 @@ def most_telling(logs: Sequence[tuple[str, Sequence[str]]]) -> LastWords:
 
 
 def reason(lines: Sequence[str]) -> tuple[str, ...]:
-    """Of a program that has one log only."""
+    """Return the lines for a program that has one log only."""
     return exception(lines) or last(lines)
 
 
 def exception(lines: Sequence[str]) -> tuple[str, ...]:
-    """The last exception, or error that was logged, and its place in the program's own code; nothing without one."""
+    """Return the last exception or logged error, and its place in the program's own code; () if there is none."""
     plain = [_COLOUR.sub("", line).rstrip() for line in lines]
     found = [number for number in range(len(plain)) if _complains(plain, number)]
     if not found:
@@ -79,7 +79,7 @@ def exception(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _before(lines: Sequence[str], found: Sequence[int]) -> str:
-    """What the last cause is the cause of: `Caused by: ClassNotFoundException: nope` alone says little."""
+    """Return the error that the last cause explains: `Caused by: ClassNotFoundException: nope` alone says little."""
     if len(found) < 2 or not _CAUSE.search(lines[found[-1]]):
         return ""
     between = lines[found[-2] + 1 : found[-1]]
@@ -87,13 +87,13 @@ def _before(lines: Sequence[str], found: Sequence[int]) -> str:
 
 
 def used_up(lines: Sequence[str]) -> str:
-    """The words by which a program tells that it has used up the memory that it may have; "" where it tells no such."""
+    """Return the message of an exhausted heap, or ""."""
     found = filter(None, map(_USED_UP.search, lines))
     return next((sign.string[sign.start() :] for sign in found), "")
 
 
 def last(lines: Sequence[str]) -> tuple[str, ...]:
-    """The last lines that say something, each once however often it was repeated."""
+    """Return the last informative lines, each once even if it was repeated."""
     told = [line for line in (_COLOUR.sub("", each).rstrip() for each in lines) if not _NOISE.search(line)]
     loud = [line for line in told if not _CHATTER.search(line)] or told
     newest = {re.sub(r"\d+", "#", line): number for number, line in enumerate(loud)}
@@ -116,7 +116,7 @@ def _is_thrown(lines: Sequence[str], number: int) -> bool:
 
 
 def _is_warned(lines: Sequence[str], number: int) -> bool:
-    """Whether it was logged as a warning: those tell what a program leaves undone, and not why it ends."""
+    """Return whether it was logged as a warning: a warning does not explain why a program ends."""
     for line in reversed(lines[: number + 1]):
         if _WARNING.search(line):
             return True
@@ -127,7 +127,7 @@ def _is_warned(lines: Sequence[str], number: int) -> bool:
 
 
 def _ends_traceback(lines: Sequence[str], number: int) -> bool:
-    """Whether a traceback of Python ends in this line: an exception may have any name."""
+    """Return whether a Python traceback ends in this line: an exception may have any name."""
     before = number - 1
     while before >= 0 and _inside_traceback(lines[before]):
         before -= 1
@@ -139,8 +139,8 @@ def _inside_traceback(line: str) -> bool:
 
 
 def _place(lines: Sequence[str], number: int) -> str:
-    """Python names the place before the exception, the innermost last; Java after it, the innermost first; and after
-    the place of a panic Rust says what it was."""
+    """Python prints the place before the exception, the innermost last; Java after it, the innermost first; Rust prints
+    its message after the place of a panic."""
     if lines[number].startswith("thread '") and number + 1 < len(lines):
         return lines[number + 1].strip()
     return _place_in_python(lines, number) or _place_in_java(lines, number)

@@ -1,7 +1,7 @@
-"""What an engine is told: one JSON file, whose path replaces `{config}` in its command.
+"""An engine's run config: one JSON file, whose path replaces `{config}` in its command.
 
-The file may hold secrets (Kafka's and Redis' passwords): it is readable by its owner only, and lies in a private
-folder, never in the run's directory.
+The file may hold secrets (Kafka's and Redis' passwords): only its owner can read it, and it lies in a private folder,
+never in the run's directory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE = "engine.json"
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """One run's orders to its engine. The same file serves the first start and every restart."""
+    """The run config of one engine. The same file serves the first start and every restart."""
 
     run: str
     kafka: KafkaAddress = field(repr=False)
@@ -39,11 +39,11 @@ class EngineConfig:
     jars: tuple[str, ...] = ()
     checksum: bool = False  # sum the ids of each cell's events beside counting them
     partitions: int = 1  # of the topic
-    folder: str = ""  # of its own, and private: for its results, or whatever else it writes
-    results_topic: str = ""  # where the counts go, of an engine that writes them to Kafka
-    java_options: tuple[str, ...] = ()  # for its JVM, such as the archive that it starts from
-    time: Time = EVENT_TIME  # by which it counts
-    history: History | None = None  # what of its input lies in files
+    folder: str = ""  # private to the engine: for its results, and other files
+    results_topic: str = ""  # topic of the counts, if the engine writes them to Kafka
+    java_options: tuple[str, ...] = ()  # for its JVM, such as its archive of classes
+    time: Time = EVENT_TIME  # the notion of time that it counts by
+    history: History | None = None  # the part of its input that lies in files
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -80,7 +80,7 @@ class EngineConfig:
 
 
 def write_privately(path: Path, text: str) -> Path:
-    """Write it for its owner's eyes only, from the first byte on; whoever reads it meanwhile finds all of it."""
+    """Write a file atomically and readable by its owner only, from the first byte on."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

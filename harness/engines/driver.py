@@ -1,4 +1,4 @@
-"""One start of an engine that is kept beside the newest one, and what the operating system says of its processes."""
+"""A start of an engine that is kept beside the newest one, and the facts about its processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Driver:
 
 
 def members_of(child: Child) -> tuple[Member, ...]:
-    """All that lives of it at this moment."""
+    """Return all of its live processes."""
     found = (_member(process, child.pid) for process in child.members())
     return tuple(member for member in found if member)
 

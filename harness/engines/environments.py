@@ -1,10 +1,10 @@
-"""What an engine needs around it: Python packages of its own, the jars, and Java classes compiled for it.
+"""Prepares an engine's dependencies: its own Python packages, jars, and compiled Java classes.
 
-Most engines live in this program's own `.venv`. One that needs other packages names a list of them in its manifest
-(`packages`): they go, pinned with hashes, into an environment of their own, made on first use by uv in the user's
-cache. Its folder's name is a digest of the list, so that another version is another folder. Java sources are compiled
-once, into a jar of the same cache, which needs a JDK. `prepare` is called before anything of a run is started; what is
-lacking is said there, and of a version that a user named (versions.py) it is found out and pinned.
+Most engines run in this program's `.venv`. An engine that needs other packages names a list of them in its manifest
+(`packages`): they go, pinned with hashes, into a separate environment, which uv makes on first use in the user's cache.
+Its folder's name is a digest of the list, so another version is another folder. Java sources are compiled once, into a
+jar of the same cache, which needs a JDK. `prepare` runs before anything of a run is started and reports missing parts;
+it also looks up and pins a version that a user named (versions.py).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_s
 from harness.model import EngineManifest, HarnessError, UsageError
 from harness.terminal.command_end import cache_folder
 
-ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB of it stays
+ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB stays
 COMPILE_DEADLINE_S = 120
-PACKAGES, JDK = "Python packages", "a JDK"  # as `missing` calls them
+PACKAGES, JDK = "Python packages", "a JDK"  # the names in `missing`
 HOW_TO_GET_A_JDK = (
     f"Install a JDK of version {jvm.MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jdk-headless; Fedora: "
     "java-21-openjdk-devel; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 
 def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
-    """Everything that this engine needs, made if it is not there."""
+    """Return everything that this engine needs; make missing parts."""
     _refuse_what_is_lacking(manifest)
     if _is_unknown(manifest):
         versions.pin(manifest.packages, say)
@@ -52,7 +52,7 @@ def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
 
 
 def missing(manifest: EngineManifest) -> tuple[str, ...]:
-    """What `prepare` would have to make, and a JDK, which it can't; nothing when all is there."""
+    """Return the parts that `prepare` would make, and a JDK, which it can't; () if nothing is missing."""
     if _is_unknown(manifest):
         return (PACKAGES, "jars")
     lacking = [JDK] if manifest.java and not _has_jdk() else []
@@ -66,24 +66,24 @@ def missing(manifest: EngineManifest) -> tuple[str, ...]:
 
 
 def installed_versions() -> list[EngineManifest]:
-    """Of those that users named."""
+    """Return the installed versions among those that users named."""
     named = (load(engine) for engine in versions.all_pinned())
     return [manifest for manifest in named if not missing(manifest)]
 
 
 def _is_unknown(manifest: EngineManifest) -> bool:
-    """A version that nobody has used here yet."""
+    """Return whether this version has never been used here."""
     return jvm.is_version(manifest.packages) and not versions.pinned(manifest.packages)
 
 
 def folder_of(packages: str) -> Path:
     digest = hashlib.sha256(lock_file(packages).read_bytes())
-    digest.update(sys.version.encode())  # the interpreter under it is that of this program
+    digest.update(sys.version.encode())  # the environment uses this program's interpreter
     return cache_folder() / "engines" / f"{packages}-{digest.hexdigest()[:16]}"
 
 
 def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:
-    """Those that came with the Python packages, such as Spark's own: to compile against."""
+    """Return the jars inside the Python packages, such as Spark's own: to compile against."""
     if not manifest.jars_inside:
         return ()
     site = python.parent.parent / "lib"
@@ -91,11 +91,11 @@ def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:
 
 
 def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
-    """Before the first minute is spent."""
+    """Check early, before minutes are spent."""
     _refuse_without_its_jar(manifest)
     if manifest.java:
         _javac(manifest.id)
-    if PACKAGES not in missing(manifest):  # jars take little room, and say so themselves
+    if PACKAGES not in missing(manifest):  # jars need little space, and check it themselves
         return
     place = cache_folder()
     while not place.exists():
@@ -109,7 +109,7 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
 
 
 def _refuse_without_its_jar(manifest: EngineManifest) -> None:
-    """A run builds nothing. Java's own complaint would come when Kafka and Redis are up, as a job that crashed."""
+    """A run builds nothing. Java's own error would come late and look like a crashed job."""
     jars = [word.replace("{home}", manifest.home) for word in manifest.command if word.endswith(".jar")]
     absent = [jar for jar in jars if "{" not in jar and not (Path(manifest.home) / jar).is_file()]
     if absent:
@@ -131,13 +131,13 @@ def _python(packages: str, say: Say) -> Path:
     if stamp_of(folder).is_file():
         return python
     with jvm.only_one(folder, say) as lock:
-        if not stamp_of(folder).is_file():  # another process may have made it while this one waited
+        if not stamp_of(folder).is_file():  # another process may have made it in the meantime
             _install(packages, folder, lock)
     return python
 
 
 def _install(packages: str, folder: Path, lock: TextIO) -> None:
-    """Without the stamp it may be half of anything, so it is made anew. The installer's cache goes afterwards."""
+    """Without the stamp the folder's content is unknown, so it is made anew. The installer's cache is then deleted."""
     shutil.rmtree(folder, ignore_errors=True)
     cache = _installer_cache(packages, folder)
     log = folder.parent / f"{folder.name}.log"
@@ -158,12 +158,11 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
 
 
 def _installer_cache(packages: str, folder: Path) -> Path:
-    """One for each folder, as each has its lock: who is done deletes it. A version's has what pinning fetched."""
+    """Use one cache per folder, like the lock: its user deletes it. Pinning has filled a version's cache."""
     return versions.installer_cache(packages) if jvm.is_version(packages) else folder.with_name(f".{folder.name}-cache")
 
 
 def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:
-    """The manifest's Java sources as one jar."""
     sources = [source_of(manifest, name) for name in manifest.java]
     javac = _javac(manifest.id)
     digest = hashlib.sha256(str(javac.resolve()).encode())
@@ -180,7 +179,7 @@ def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> P
 
 
 def source_of(manifest: EngineManifest, name: str) -> Path:
-    """Beside the manifest; those that came with a shipped engine, also with one that is extended, beside its job."""
+    """Return the path beside the manifest; sources of a shipped engine, also an extended one, lie beside its job."""
     own = Path(manifest.home) / name
     beside_job = jobs_folder(manifest.workload) / name
     inherited = manifest.extends and not own.is_file() and beside_job.is_file()
@@ -226,12 +225,12 @@ def _compile(
 def _has_jdk() -> bool:
     try:
         return _beside(jvm.java()).is_file()
-    except HarnessError:  # not even a Java
+    except HarnessError:  # there is no Java at all
         return False
 
 
 def _beside(java: Path) -> Path:
-    """Where the compiler of this Java would be."""
+    """Return the path of this Java's compiler, which may not exist."""
     return java.resolve().with_name("javac")
 
 

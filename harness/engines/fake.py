@@ -1,10 +1,9 @@
-"""An engine without processes: it counts lists in memory under a clock that is cranked by hand.
+"""An engine without processes: it counts lists in memory under simulated time.
 
 It has the three sinks and the four crash points of the Spark job, its batches, its watermark and its replay, so that
-every phase of a run, every fault and every check can be tried within a second; and two sinks that note a batch in a
-step of its own, before or after they write it, which is how one loses and how one counts twice. And it can be told to
-misbehave (see `misbehaviour.py`). It ships with the program because the checker has to be shown to fail wherever it
-runs.
+every phase of a run, every fault and every check can be tested within a second. Two more sinks record a batch in a
+separate step before or after its write: one loses events, the other counts them twice. It can also misbehave on request
+(see `misbehaviour.py`). It ships with the program because the checker must be shown to fail wherever it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from harness.model import (
     SinkClaim,
 )
 
-# Its users find here what it is made of, too.
+# Re-exports the parts of the fake engine.
 __all__ = [
     "AS_BATCH",
     "BATCH_MS",
@@ -59,10 +58,10 @@ BATCH_MS = 500
 CHECKPOINT_MS = 2500  # between two commits to a consumer group
 START_MS = 2000
 MARKER = "marker"
-# Of its orders, as the shipped Spark job has them.
+# Options with the names of the shipped Spark job.
 COUNTS, BY = "streamgauge.counts", "streamgauge.by"
 NEVER_LATE_MS = 1 << 50
-FAKE_PID = 1_000_000_000  # of nobody: systems end long before
+FAKE_PID = 1_000_000_000  # no real pid: systems have smaller ones
 
 MANIFEST = EngineManifest(
     id=FAKE,
@@ -85,7 +84,7 @@ MANIFEST = EngineManifest(
 )
 
 
-# The same engine as a foreign job: it reports no progress, and nothing says which events it dropped.
+# The same engine as a foreign job: it reports neither its progress nor its dropped events.
 SILENT = replace(
     MANIFEST,
     progress=False,
@@ -95,12 +94,12 @@ SILENT = replace(
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """Refuse what the fake engine would not know what to do with."""
+    """Refuse options that the fake engine does not have."""
     Misbehaviour.parse(conf.get("misbehave", ""))
 
 
 class FakeEngine:
-    """See `harness.engines.base.Engine`; `crank` lets it work up to the clock."""
+    """See `harness.engines.base.Engine`; `crank` lets it work up to the current time."""
 
     def __init__(
         self,
@@ -116,19 +115,19 @@ class FakeEngine:
         manifest: EngineManifest = MANIFEST,
     ) -> None:
         self._manifest = manifest
-        self.ran_ms = self.waited_ms = 0  # of its one thread
-        self.killed_for_memory = 0  # so often
+        self.ran_ms = self.waited_ms = 0  # CPU times of its one thread
+        self.killed_for_memory = 0  # count
         self._log, self._store, self._clock = log, store, clock
         self._sink, self._window_ms, self._watermark_ms = sink, window_ms, watermark_ms
         self._bad = Misbehaviour.parse(misbehave)
         self._checksum = checksum
         self._types, self._by_ad = {VIEW}, False
-        self._files: list[list[Event | None]] = [[] for _ in log]  # what Kafka has deleted is there alone
+        self._files: list[list[Event | None]] = [[] for _ in log]  # the only place of events that Kafka has deleted
         self._seam = FileSeam((), ())
         self._running, self._frozen, self._forgets = False, False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
-        # What survives a crash: planned batches, the state at each commit, and the log of both.
+        # Survives a crash: planned batches, the state at each commit, and the log of both.
         self._planned: dict[int, dict[int, int]] = {}
         self._watermarks: dict[int, int] = {}
         self._committed = -1
@@ -138,13 +137,13 @@ class FakeEngine:
         self._next_watermark_ms = 0
         self._replayed: set[int] = set()
         self._commits, self._checkpoint_due_ms = Commits(), clock.now_ms + CHECKPOINT_MS
-        self._in_group: Progress | None = None  # the newest to its consumer group
+        self._in_group: Progress | None = None  # the newest commit to its consumer group
         self._kept: dict[int, Counts] = {}  # by number
-        # What does not.
+        # Lost in a crash.
         self._armed: tuple[str, int] | None = None
         self._reached: Reached | None = None
         self._work: _Batch | None = None
-        self._left: list[Counts] = []  # what the batch that stands at a crash point has not written yet
+        self._left: list[Counts] = []  # the unwritten part of the batch at a crash point
         self._second: FakeGhost | None = None
         self._starts = 0
 
@@ -172,7 +171,7 @@ class FakeEngine:
         return Job(self._manifest)
 
     def become(self, job: Job) -> None:
-        """On its state, or, with a planted bug, on the one before its last batch."""
+        """Continue from its state or, with a planted bug, from the one before its last batch."""
         self._manifest = job.manifest
         if self._bad.kind == "stale-state":
             self._state = self._older
@@ -219,7 +218,7 @@ class FakeEngine:
         return Progress(at_ms, batch, 0, done, watermark_ms, state_cells=cells, commit_ms=commit_ms)
 
     def _commits_seen(self, batch: int) -> Progress | None:
-        """It commits as Flink does, at checkpoints that lie batches apart, and offsets are all that is known."""
+        """It commits like Flink, at checkpoints that are batches apart, so only offsets are known."""
         if self._clock.now_ms >= self._checkpoint_due_ms:
             self._checkpoint_due_ms = self._clock.now_ms + CHECKPOINT_MS
             new = self._commits.progress(self._bad.clock(self._clock.wall_ms), self._planned[batch])
@@ -227,7 +226,7 @@ class FakeEngine:
         return self._in_group
 
     def collect(self) -> None:
-        """Its evidence lies in memory and is never purged."""
+        """Do nothing: its evidence lies in memory and is never purged."""
 
     def batch_log(self) -> BatchLog | None:
         if self._manifest.evidence == "none":
@@ -240,7 +239,7 @@ class FakeEngine:
         return BatchLog(batches, drops_late=self._claim.late == "drop", complete=True)
 
     def keep_state(self, number: int, batch: int) -> KeptState | None:
-        """As Spark does, it evicts by the watermark of the plan of its last batch: the next one drops by it."""
+        """Like Spark, evict by the watermark of the last batch's plan: the next batch drops by it."""
         if batch != self._committed:
             return None
         watermark_ms = self._watermarks.get(batch + 1, self._next_watermark_ms)
@@ -294,7 +293,7 @@ class FakeEngine:
         return FakeGhost(FAKE_PID + self._starts, finish, stopped=self._frozen)
 
     def second(self) -> FakeGhost:
-        """Works on the next batch together with the first, and finds out at the commit."""
+        """The second works on the next batch together with the first, and fails at the commit."""
         self._second = FakeGhost(FAKE_PID)
         return self._second
 
@@ -329,7 +328,7 @@ class FakeEngine:
         return Seam()
 
     def crank(self) -> None:
-        """Work off what the clock allows: one batch every BATCH_MS, not before the start-up is over."""
+        """Do the work that is due: one batch every BATCH_MS, after the start-up."""
         if not self._running or self._frozen or (self._reached and self._reached.point != "c4"):
             return
         if self._reached:  # c4: the commit happens, the next plan does not, until the kill
@@ -352,7 +351,7 @@ class FakeEngine:
             self._one_batch()
 
     def _begins(self) -> bool:
-        """A batch that takes its time is planned now, and written when that is over."""
+        """A slow batch is planned now, and written when its time has passed."""
         number = self._committed + 1
         if not self._bad.is_slow or number in self._planned or not self._plan(number):
             return False
@@ -362,7 +361,7 @@ class FakeEngine:
         return True
 
     def _skip(self) -> None:
-        """Go on at the end of the log, as a consumer without committed offsets does."""
+        """Continue at the end of the log, like a consumer without committed offsets."""
         self._planned[self._committed] = {p: len(records) for p, records in enumerate(self._log)}
         self._planned.pop(self._committed + 1, None)
         self._forgets = False
@@ -397,7 +396,7 @@ class FakeEngine:
     def _plan(self, number: int) -> bool:
         before = self._planned.get(number - 1, {})
         ends = {p: len(records) for p, records in enumerate(self._log)}
-        # Where results come when windows close, a batch without records follows, if the watermark has moved.
+        # With results at window close, a batch without records follows if the watermark has advanced.
         closes = self._claim.final and self._newest_ms - self._watermark_ms > self._next_watermark_ms
         if ends == {p: before.get(p, 0) for p in ends} and not closes:
             return False
@@ -439,13 +438,13 @@ class FakeEngine:
         return _Batch(counts, {}, newest_ms)
 
     def _closed(self, number: int, state: Counts, changed: Collection[Cell]) -> list[Cell]:
-        """Cells whose windows this batch closes, or that were closed before and have changed again."""
+        """Return the cells whose windows this batch closes, or that changed after their window closed."""
         before_ms, now_ms = (each - self._window_ms for each in (self._watermarks[number], self._next_watermark_ms))
         closed = [cell for cell in state if cell[1] <= now_ms and (cell[1] > before_ms or cell in changed)]
         return self._bad.closed(closed)
 
     def _read(self, p: int, begin: int, end: int) -> Iterator[tuple[int, Event | None]]:
-        """The first batch of all takes the files, and from where they end the log."""
+        """The very first batch reads the files, and the log from where they end."""
         if not self._files[p] or begin:
             yield from enumerate(self._log[p][begin:end], begin)
             return
@@ -459,7 +458,7 @@ class FakeEngine:
         yield from (*old, *new)
 
     def _is_read_again(self, p: int, offset: int, event: Event | None) -> bool:
-        """Of a record of the log that follows the place where it begins to read; only a planted bug leaves any out."""
+        """Return whether a record after the start offset is read; only a planted bug skips any."""
         if self._bad.kind != "last-window" or offset >= self._seam.ends[p]:
             return True
         newest_ms = max(event.time_ms for records in self._files for event in records if event)
@@ -490,7 +489,7 @@ class FakeEngine:
 
     @property
     def _adds(self) -> bool:
-        """To what stands in the results, where others write totals."""
+        """Return whether it adds to the results, where others write totals."""
         return self._sink != "absolute" or self._bad.kind == "add"
 
     def _written(self, campaign: str, window: str) -> Tally:
@@ -498,7 +497,7 @@ class FakeEngine:
         return Tally(int(self._store.get(campaign, window) or 0), sums or Checksum())
 
     def _mark(self, number: int, *, now: bool) -> None:
-        """The marker sinks' note that a batch is done: a step of its own, and that is what is wrong with them."""
+        """Record a done batch, as marker sinks do: a separate step, which is their bug."""
         if now:
             self._store.set(MARKER, "batch", str(number))
 
@@ -513,7 +512,7 @@ class FakeEngine:
 
 
 class FakeBatch(FakeEngine):
-    """Counts all that there is, also what is late, and writes totals. It keeps nothing for its next start."""
+    """Counts all events, including late ones, and writes totals. It keeps no state for its next start."""
 
     def start(self) -> None:
         self._planned, self._watermarks, self._committed, self._state = {}, {}, -1, {}
@@ -527,7 +526,7 @@ def _member(pid: int, *, stopped: bool) -> Member:
 
 
 class FakeGhost:
-    """See `harness.engines.base.Ghost`: thawed, it writes what it had left and loses at its commit."""
+    """See `harness.engines.base.Ghost`: when thawed, it finishes its write and fails at its commit."""
 
     def __init__(self, pid: int, finish: Callable[[], object] = lambda: None, *, stopped: bool = False) -> None:
         self._pid, self._finish, self._stopped = pid, finish, stopped
@@ -564,7 +563,7 @@ class FakeGhost:
 
 @dataclass(frozen=True)
 class _Batch:
-    """What one batch would write and leave behind."""
+    """The results and the state of one batch."""
 
     writes: Counts
     state: Counts

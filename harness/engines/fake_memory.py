@@ -1,4 +1,4 @@
-"""What the fake engine has instead of Kafka, Redis and the machine's clock: all of it lies in memory."""
+"""The fake engine's substitutes for Kafka, Redis and the machine's clock, all in memory."""
 
 from __future__ import annotations
 
@@ -12,43 +12,42 @@ FAKE_NOW_MS = 1_750_000_000_000
 
 
 class Event(NamedTuple):
-    """What an engine can know of a record that is an event of a known ad, mostly a view."""
+    """The fields of a record that is an event of a known ad, mostly a view."""
 
     campaign: str
     time_ms: int
     id: int
-    value: bytes = b""  # the record, as it lies in the log
+    value: bytes = b""  # the record in the log
     type: str = VIEW
-    ad: str = ""  # the key of its results, where they are by ad
+    ad: str = ""  # the key of its results if they are per ad
 
 
 @dataclass
 class FakeClock:
-    """Time that passes only when it is told to. `steps`: so long after its beginning the machine's clock is set ahead
-    by so much, or back."""
+    """Simulated time. Each of `steps` is (time after the beginning, step of the machine's clock)."""
 
     now_ms: int = FAKE_NOW_MS
     steps: tuple[tuple[int, int], ...] = ()
 
     @property
     def ahead_ms(self) -> int:
-        if not self.steps:  # as nearly always; it is asked for all the time
+        if not self.steps:  # the usual case, on a hot path
             return 0
         return sum(by_ms for after_ms, by_ms in self.steps if self.now_ms - FAKE_NOW_MS >= after_ms)
 
     @property
     def wall_ms(self) -> int:
-        """What the machine's clock says, by which engines stamp."""
+        """Return the machine's clock, which engines use for timestamps."""
         return self.now_ms + self.ahead_ms
 
 
 @dataclass
 class FakeStore:
-    """Redis as far as a sink sees it: hashes of texts."""
+    """Redis as seen by a sink: hashes of texts."""
 
     hashes: dict[str, dict[str, str]] = field(default_factory=dict)
-    lives_ms: dict[str, int] = field(default_factory=dict)  # of keys that have a time to live
-    writes: int = 0  # says whether there is anything new to look at
+    lives_ms: dict[str, int] = field(default_factory=dict)  # time to live by key
+    writes: int = 0  # lets a poll skip unchanged results
 
     def set(self, key: str, name: str, value: str) -> None:
         self.hashes.setdefault(key, {})[name] = value
@@ -66,7 +65,7 @@ class FakeStore:
 
 
 class Tally(NamedTuple):
-    """So many events, and the sums of their ids."""
+    """A number of events, and the sums of their ids."""
 
     events: int = 0
     sums: Checksum = Checksum()
@@ -79,4 +78,4 @@ class Tally(NamedTuple):
 
 Cell = tuple[str, int]  # campaign id, window start
 Counts = dict[Cell, Tally]
-Log = list[list[Event | None]]  # a list of records per partition; None is no event
+Log = list[list[Event | None]]  # a list of records per partition; None: not an event

@@ -1,8 +1,8 @@
-"""The progress of an engine that commits its offsets to a consumer group: read from Kafka, written as the lines that
+"""The progress of an engine that commits its offsets to a consumer group: read from Kafka, written in the format that
 other engines write themselves.
 
-What is committed comes to be known some time later, and never too early. While Kafka doesn't answer, or nothing is
-committed, there is no new line.
+A commit is noticed with some delay, and never too early. While Kafka doesn't answer, or without commits, no line is
+written.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from harness.model import KafkaAddress, Progress
 LOOK_EVERY_S = 0.25
 ANSWER_WITHIN_S = 2.0
 
-Committed = Callable[[], Mapping[int, int]]  # by partition; nothing where Kafka doesn't answer
+Committed = Callable[[], Mapping[int, int]]  # by partition; empty if Kafka doesn't answer
 
 
 class Commits:
-    """What was seen of the group, one after the other: each change is a progress, and no batch of the engine's."""
+    """The observed commits of the group: each change counts as one progress, but is no batch of the engine."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self._count = 0
 
     def progress(self, at_ms: int, offsets: Mapping[int, int]) -> Progress | None:
-        """None where nothing is new. A group that was only made to begin where the topic does has done nothing."""
+        """Return None without a change. The harness's own initial commit at the beginning is no progress."""
         new = dict(offsets)
         if new == self._seen or not (self._seen or any(new.values())):
             return None
@@ -38,7 +38,7 @@ class Commits:
 
 
 class GroupProgress:
-    """Looks again and again, in a thread of its own: a Kafka that is down must not hold up the run."""
+    """Polls in a separate thread: a Kafka that is down must not block the run."""
 
     def __init__(self, committed: Committed, path: Path) -> None:
         self._committed, self._path = committed, path
@@ -53,7 +53,7 @@ class GroupProgress:
         self._thread.join(2 * ANSWER_WITHIN_S)
 
     def look(self) -> None:
-        """Also whenever the newest has to be known: of an engine that has ended, before it is started again."""
+        """Poll once. Also called when an engine has ended, to get its last commit before a restart."""
         with self._lock:
             offsets = self._committed()
             if offsets and (new := self._commits.progress(time.time_ns() // 1_000_000, offsets)):
@@ -67,13 +67,13 @@ class GroupProgress:
 
 
 def committed_offsets(address: KafkaAddress, group: str, topic: str) -> Committed:
-    """By a connection of its own, which is kept. A consumer that reads nothing is no member of its group. librdkafka's
-    admin client ends the whole process by a segmentation fault where a broker answers NOT_COORDINATOR, as one does that
-    has just started: https://github.com/confluentinc/librdkafka/issues/5040"""
-    # A tenth of the start of a command that has no need of it.
+    """Use a persistent connection of a consumer. A consumer that reads nothing is no member of its group. librdkafka's
+    admin client kills the process with a segmentation fault if a broker answers NOT_COORDINATOR, as one that has just
+    started does: https://github.com/confluentinc/librdkafka/issues/5040"""
+    # Imported late: it takes a tenth of the start of a command.
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    # Offsets within an open transaction are not waited for: those before it are committed.
+    # Do not wait for offsets within an open transaction: earlier ones are committed.
     settings = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_uncommitted", "log_level": "2"}
     client = Consumer({"bootstrap.servers": address.bootstrap, **address.librdkafka, **settings})
 
@@ -81,7 +81,7 @@ def committed_offsets(address: KafkaAddress, group: str, topic: str) -> Committe
         try:
             partitions = client.list_topics(topic, ANSWER_WITHIN_S).topics[topic].partitions
             places = client.committed([TopicPartition(topic, each) for each in partitions], ANSWER_WITHIN_S)
-        except KafkaException:  # it is down, or knows of no such group yet
+        except KafkaException:  # it is down, or has no such group yet
             return {}
         return {place.partition: place.offset for place in places if not place.error and place.offset >= 0}
 

@@ -1,4 +1,4 @@
-"""What an engine runs: a job, all that it needs around it, and where it finds its state."""
+"""The job that an engine runs, with its dependencies and the place of its state."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from harness.model import EngineManifest, FileSeam
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Ready to be used: which Python runs the engine, and which jars it finds, its own classes first."""
+    """An engine's prepared dependencies: its Python, and its jars, with its own classes first."""
 
     python: Path
     jars: tuple[Path, ...] = ()
-    java: str = ""  # "" where nobody asked for it
+    java: str = ""  # "" if the command does not need it
 
 
-OURS = Surroundings(Path(sys.executable))  # this program's own
+OURS = Surroundings(Path(sys.executable))  # of this program
 
 
 @dataclass(frozen=True)
 class History:
-    """Older input, which lies in files, and where the rest of it begins in Kafka."""
+    """Older input in files, and the offsets at which the rest begins in Kafka."""
 
     folder: str
     seam: FileSeam
@@ -37,4 +37,4 @@ class History:
 class Job:
     manifest: EngineManifest
     surroundings: Surroundings = OURS
-    checkpoint: str = ""  # "" where its state lies is for the engine to know
+    checkpoint: str = ""  # "": the engine itself decides where its state lies

@@ -1,7 +1,6 @@
-"""What an engine writes into its own folder and the run keeps: its progress, its checkpoints, its settings, and what it
-dropped as late.
+"""Copies the files in the engine's folder that the run keeps: progress, checkpoints, settings, dropped late events.
 
-They are copied as they grow, for an engine must not learn from its orders where the run lies, and its folder goes with
+They are copied as they grow: the engine must not learn the run's path from its config, and its folder is deleted with
 the run's private files, however the run ends.
 """
 
@@ -19,7 +18,7 @@ class Kept:
         self._folder, self._run = folder, run
 
     def copy(self) -> None:
-        """What is new since the last time. The engine may be writing, and may begin a file anew."""
+        """Copy the data added since the last call. The engine may be writing, and may start a file anew."""
         if self._folder == self._run:
             return
         for pattern in PATTERNS:

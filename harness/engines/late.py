@@ -1,12 +1,12 @@
-"""Reads an engine's late.jsonl: which events it dropped as late, each by its place in the topic, [partition, offset].
+"""Reads an engine's late.jsonl: the events it dropped as late, each by its place in the topic, [partition, offset].
 
-Such a line names it as late for all windows in which it lies. [partition, offset, opens] names it as late for one of
-them alone, that which opens at this moment: of windows that overlap, an event may be late for one and in time for
-another. Where results are named by the ends of windows (`window_key = "end"`), so is this one.
+Such a line means that the event is late for all of its windows. [partition, offset, opens] means that it is late for
+one window only, which opens at that time: with overlapping windows, an event may be late for one and in time for
+another. If results are named by the ends of windows (`window_key = "end"`), so is this window.
 
-It is optional. An engine that has it writes it from its first start on, names all that it dropped by when it has told
-that all of the log is done, and names nothing that it counts. A name is on disk before the offset that lies behind its
-event is durable. One that was started again may have named what it read again and counted then: judging/lateness.py.
+The file is optional. An engine that has it writes it from its first start on. It names all dropped events by the time
+it has reported progress to the end of the log, and no event that it counts. A name is on disk before the next offset is
+durable. A restarted engine may have named events that it read again and counted then: judging/lateness.py.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PARTITIONS, _OFFSETS, _MOMENTS = range(1 << (63 - OFFSET_BITS)), range(1 << OFF
 
 
 def stored(path: Path, *, dropped: int, behind_ms: int = 0) -> NamedLate:
-    """`dropped`: so many it told of, which is no less than it has to name. `behind_ms`: so long after its start is the
-    moment by which a window is named."""
+    """Parse the file. `dropped` is the reported number of dropped events, the least number of names. `behind_ms` is the
+    time from a window's start to the moment that names it."""
     names: set[tuple[int, ...]] = set()
     wrong = ""
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
@@ -45,7 +45,7 @@ def stored(path: Path, *, dropped: int, behind_ms: int = 0) -> NamedLate:
 
 
 def _lacks(named: int, dropped: int, wrong: str) -> Iterator[str]:
-    """Why it can't be believed to be all of them, and nothing else."""
+    """Yield reasons why the file is not exactly the list of dropped events."""
     if wrong:
         yield f"{FILE} has a line that names no place, as [partition, offset] or [partition, offset, opens]: {wrong}"
     if named < dropped:
@@ -53,7 +53,7 @@ def _lacks(named: int, dropped: int, wrong: str) -> Iterator[str]:
 
 
 def _name(line: bytes) -> tuple[int, ...]:
-    """The number of a record, and when the window opens if it names one; () if it names nothing."""
+    """Return the record's number, and the window's start if the line has one; () if the line is invalid."""
     try:
         partition, offset, *opens = _LINE.decode(line)
     except msgspec.MsgspecError:

@@ -1,18 +1,17 @@
 """Manifests: how an engine is started, and what its job claims, read from TOML.
 
-Of a shipped engine these are two files: its manifest says what the engine is, and a file for each workload, beside the
-job, what that job of it claims. Somebody's own engine says both in one:
+A shipped engine has two kinds of files: its manifest describes the engine, and a file per workload, beside the job,
+holds the claims of that job. A user's own engine has both in one:
 
     id = "mine"
     command = ["{python}", "job.py", "{config}"]
-
     [[sinks]]
     name = "default"
     late = "drop"
     guarantee = "exactly-once"
 
-A manifest is written by people who did not write this program, so that each mistake is answered by a sentence that
-names the file, the key, the value, what is allowed and the nearest right word.
+Users write manifests, so each mistake is answered by a sentence that names the file, the key, the value, what is
+allowed and the nearest valid word.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ from harness.util.toml_reader import (
     texts,
 )
 
-# The reader of each key, and whether the key has to be there.
+# The reader of each key, and whether the key is required.
 Keys = Mapping[str, tuple[Reader, bool]]
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent.parent / "workloads"
 
-# The engines that come with the program. Add one: a folder, and its line here. (The fake one has no files.)
+# The shipped engines. Add one: a folder, and its line here. (The fake one has no files.)
 IDS = (
     "reference",
     "spark",
@@ -82,7 +81,7 @@ SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
 
 PLACEHOLDERS = ("classpath", "config", "home", "java", "java_options", "job", "python")
 GROUP, GROUP_PLACEHOLDERS = "group:", ("run", "topic")
-RESULTS = re.compile(r"[a-z]+(:\S+)?")  # which of them there are harness/results/registry.py says
+RESULTS = re.compile(r"[a-z]+(:\S+)?")  # harness/results/registry.py lists the valid ones
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 FILE, JOB = "manifest.toml", ".py"
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -91,12 +90,12 @@ VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 
 @dataclass(frozen=True)
 class Versions:
-    """Of an engine that can be had in other versions than the one that comes with the program."""
+    """An engine that is available in other versions than the shipped one."""
 
     name: str
     example: str
     oldest: tuple[int, int, int]
-    why: str  # no older one will do
+    why: str  # the reason why older ones do not work
 
 
 VERSIONS = {
@@ -107,8 +106,9 @@ IN_VERSIONS = tuple(f"{name}@VERSION" for name in VERSIONS)
 
 
 def load(engine: str, workload: str = "") -> EngineManifest:
-    """The manifest of a shipped engine by its id, or of anybody's by the path of its file or folder, or of a job that
-    lies beside it; with what it claims of this workload. "": of one that it has a job of, the ads if it can be."""
+    """Return the manifest of a shipped engine by its id, or of a user's engine by the path of its file, its folder, or
+    a job beside it, with its claims for this workload. "" selects a workload that it has a job for, preferably the ads.
+    """
     name, at, version = engine.partition("@")
     if at and name in SHIPPED:
         return _in_version(load(name, workload), version)
@@ -119,7 +119,7 @@ def load(engine: str, workload: str = "") -> EngineManifest:
 
 
 def in_any_folder(engine: str) -> str:
-    """The same engine, for whoever does the run again elsewhere: a path is made whole."""
+    """Make a path absolute, for reproducing the run from another folder."""
     path = home(Path(engine))
     is_path = engine and engine.partition("@")[0] not in (*SHIPPED, fake.FAKE) and path.exists()
     return str(path.resolve()) if is_path else engine
@@ -148,7 +148,7 @@ def _own(engine: str, workload: str) -> EngineManifest:
 
 
 def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineManifest:
-    """Somebody's own manifest, which says all in one file, or has it from the shipped engine that it extends."""
+    """Read a user's manifest, which may inherit keys from the shipped engine that it extends."""
     wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
     inherited = _inherited(table, wanted)
     values = {"workload": wanted, **inherited, **_known(table, MANIFEST_KEYS, has=inherited)}
@@ -162,7 +162,6 @@ def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineMani
 
 
 def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
-    """What it leaves out."""
     base = table.get("extends")
     if not isinstance(base, str) or base not in SHIPPED:
         return {}
@@ -170,30 +169,30 @@ def _inherited(table: Mapping[str, Any], workload: str) -> dict[str, Any]:
     if not job_file(base, workload).is_file() and not ("command" in table and "sinks" in table):
         _refuse_without_job(base, workload)
     job = _of_job(base, workload) if job_file(base, workload).is_file() else {}
-    if "command" in table:  # another job, which may read other options
+    if "command" in table:  # another job may read other options
         job.pop("understands", None)
         engine.pop("settings", None)
     return {**engine, **job, "extends": engine["extends"] or base}
 
 
 def _of_engine(engine: str) -> dict[str, Any]:
-    """What a shipped manifest says; the rest it has from the one that it extends, and that one from the next."""
+    """Return a shipped manifest's keys, with those inherited along its `extends` chain."""
     table = _toml(SHIPPED[engine])
     base = table.get("extends")
     inherited = _of_engine(base) if base else {}
     values = {**inherited, **_known(table, ENGINE_KEYS, has=inherited)}
-    return {**values, "extends": inherited.get("extends") or base or ""}  # the first of them has the job
+    return {**values, "extends": inherited.get("extends") or base or ""}  # the first of the chain has the job
 
 
 def _of_job(engine: str, workload: str) -> dict[str, Any]:
-    """The same of the files beside the jobs."""
+    """Return the keys of the files beside the jobs, along the same chain."""
     base = _toml(SHIPPED[engine]).get("extends")
     inherited = _of_job(base, workload) if base else {}
     return {**inherited, **_known(_toml(job_file(engine, workload)), JOB_KEYS, has=inherited)}
 
 
 def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
-    """The same with another job in the place of its own: several jobs may share a manifest."""
+    """Replace the job in the manifest: several jobs may share a manifest."""
     jobs = [word for word in manifest.command if word.endswith(JOB)]
     if len(jobs) != 1:
         named = ", ".join(jobs) or "none"
@@ -202,13 +201,13 @@ def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
             "manifest itself, or name one job in it."
         )
     path = str(job.resolve())
-    own = path.replace("{", "{{").replace("}", "}}")  # it is a word with placeholders
+    own = path.replace("{", "{{").replace("}", "}}")  # escape braces: words have placeholders
     command = tuple(own if word == jobs[0] else word for word in manifest.command)
     return replace(manifest, command=command, path=path)
 
 
 def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
-    """The same on another version of its engine. Whether there is such a version is found out on its first use."""
+    """Switch to another version of the engine. Its first use checks whether that version exists."""
     name = f"{manifest.id}@{version}"
     if manifest.id not in VERSIONS:
         able = " and ".join(VERSIONS)
@@ -225,34 +224,33 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
 
 
 def jobs_folder(workload: str) -> Path:
-    """The jobs of a workload that comes with the program."""
     return WORKLOADS / workload / "jobs"
 
 
 def job_file(engine: str, workload: str) -> Path:
-    """What a shipped engine claims of a workload, if it has a job of it."""
+    """Return the file with a shipped engine's claims for a workload, which may not exist."""
     return jobs_folder(workload) / f"{_stem(engine)}.toml"
 
 
 def job_path(manifest: EngineManifest) -> Path:
-    """What `{job}` stands for."""
+    """Return the value of `{job}`."""
     return jobs_folder(manifest.workload) / (manifest.program or f"{_stem(manifest.job)}{JOB}")
 
 
 def program_of(manifest: EngineManifest) -> Path:
-    """The file of its job: what its command names, or the shipped one."""
+    """Return the file of its job: the one in its command, or the shipped one."""
     beside = (Path(manifest.home) / word.replace("{home}/", "") for word in manifest.command)
     named = () if any("{job}" in word for word in manifest.command) else beside
     return next((path for path in named if path.is_file()), job_path(manifest))
 
 
 def _stem(engine: str) -> str:
-    """Its job is a module of Python, mostly."""
+    """A job is usually a Python module, so dashes become underscores."""
     return engine.replace("-", "_")
 
 
 def workloads_of(engine: str) -> list[str]:
-    """Those that a shipped engine has a job of."""
+    """Return the workloads that a shipped engine has a job for."""
     if engine == fake.FAKE:
         return [fake.MANIFEST.workload]
     return [path.parent.parent.name for path in sorted(WORKLOADS.glob(f"*/jobs/{_stem(engine)}.toml"))]
@@ -270,13 +268,13 @@ def _refuse_without_job(engine: str, workload: str) -> None:
 
 
 def lock_file(packages: str) -> Path:
-    """The pinned list of the packages of an environment of its own."""
+    """Return the pinned list of packages for a separate environment."""
     folder = jvm.pins_folder(packages) if jvm.is_version(packages) else HERE / packages
     return folder / "requirements.lock"
 
 
 def _check_command(manifest: EngineManifest) -> None:
-    """What can be known before anything is started: the program exists, and so does the job it names."""
+    """Check before the start that the program exists, and the job that it names."""
     if any("{job}" in word for word in manifest.command) and not job_path(manifest).is_file():
         jobs = ", ".join(sorted(SHIPPED))
         raise MistakeError(
@@ -315,14 +313,14 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _known(table: Any, keys: Keys, where: str = "", *, has: Collection[str] = ()) -> dict[str, Any]:
-    """`has`: the keys that are there already."""
+    """`has` lists keys that are already set."""
     optional = {key for key, (_, required) in keys.items() if not required or key in has}
     return toml_reader.read(table, {key: reader for key, (reader, _) in keys.items()}, where, optional=optional)
 
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Whose mistake it is."""
+    """Add the manifest's path to a mistake."""
     try:
         yield
     except MistakeError as mistake:
@@ -349,7 +347,7 @@ def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifes
 
 
 def _window_key(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A pattern may say itself which moment of a window its results are called by."""
+    """A pattern itself may show which moment of a window names its results."""
     named = template.WINDOW_KEYS.get(template.number_of(f"{values.get('key', '')}{values.get('field', '')}"))
     if named is None:
         return {}
@@ -361,7 +359,7 @@ def _window_key(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_own(manifest: EngineManifest) -> None:
-    """What somebody's own engine must not do: be taken for a shipped one, or run without its orders."""
+    """Check that a user's engine can't be taken for a shipped one, and gets its config."""
     taken = {_plain(name): name for name in (*SHIPPED, fake.FAKE)}
     if (name := _plain(manifest.id)) in taken:
         raise expected(
@@ -376,7 +374,7 @@ def _check_own(manifest: EngineManifest) -> None:
 
 
 def _check_points(manifest: EngineManifest) -> None:
-    """After a kill at a point the run waits until that batch is done."""
+    """After a kill at a point, the run waits until that batch is done."""
     points = [point for sink in manifest.sinks for point in sink.crash_points]
     if points and not manifest.progress and manifest.evidence == "none":
         raise MistakeError(
@@ -386,7 +384,7 @@ def _check_points(manifest: EngineManifest) -> None:
 
 
 def _check_group(manifest: EngineManifest) -> None:
-    """Committed offsets say how far it is, and nothing of its batches and checkpoints."""
+    """Committed offsets show progress, but no batches and checkpoints."""
     if not manifest.progress_group:
         return
     progress = f"progress = {GROUP + manifest.progress_group!r}"
@@ -403,12 +401,12 @@ def _check_group(manifest: EngineManifest) -> None:
 
 
 def _plain(name: str) -> str:
-    """Ids that differ in these alone would be mistaken for each other, and share folders and jobs."""
+    """Normalise an id: ids that differ only in these characters could be confused, and share folders and jobs."""
     return re.sub(r"[._-]+", "-", name.lower())
 
 
 def _check_results(manifest: EngineManifest) -> None:
-    """What a source of results needs is there, and nothing that it does not use."""
+    """Check that a results source has all keys it needs, and no others."""
     is_template, is_command = manifest.results == "redis:template", manifest.results == "command"
     if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
         raise MistakeError(
@@ -444,7 +442,7 @@ def _progress(key: str, value: Any) -> bool | str:
 
 
 def _group_of(progress: Any) -> str:
-    """The name of the group in it, "" where there is none."""
+    """Return the name of the group, or ""."""
     return progress.removeprefix(GROUP) if isinstance(progress, str) and progress.startswith(GROUP) else ""
 
 
@@ -512,7 +510,7 @@ SINK_KEYS: Keys = {
     "times": (some_of(*get_args(Time)), False),
 }
 
-# What an engine is, whatever it is asked.
+# Keys of an engine, for all workloads.
 ENGINE_KEYS: Keys = {
     "id": (_id, True),
     "command": (_command, True),
@@ -537,7 +535,7 @@ ENGINE_KEYS: Keys = {
     "settings": (texts, False),
 }
 
-# What its job of one workload is, and claims.
+# Keys and claims of a job for one workload.
 CLAIM_KEYS: Keys = {
     "sinks": (_sinks, True),
     "checksum": (flag, False),
@@ -554,12 +552,12 @@ CLAIM_KEYS: Keys = {
     "states": (_command, False),
 }
 
-# Of the file beside a shipped job. A query may leave other evidence than the engine's own: the job's word wins.
+# Keys of the file beside a shipped job. A query may leave other evidence than the engine's: the job's key wins.
 JOB_KEYS: Keys = {
     **CLAIM_KEYS,
     "evidence": ENGINE_KEYS["evidence"],
     "program": (text, False),
 }
 
-# Of somebody's own manifest, which has one job.
+# Keys of a user's manifest, which has one job.
 MANIFEST_KEYS: Keys = {**ENGINE_KEYS, **CLAIM_KEYS, "workload": (_id, False)}

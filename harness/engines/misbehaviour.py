@@ -1,6 +1,6 @@
-"""What the fake engine can be told to do wrong, each a planted bug that a check has to see.
+"""Planted bugs of the fake engine. A check must detect each of them.
 
-`--conf misbehave=drop:1000` loses one event in a thousand. The engine asks at each step what its bug makes of it.
+`--conf misbehave=drop:1000` loses one event in a thousand. At each step the engine calls this module to apply its bug.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from harness.evidence.checksums import PREFIX
 from harness.model import FileSeam, UsageError
 from harness.util.suggest import nearest
 
-AS_BATCH = "batch-"  # before a bug: of the one that counts all once more
+AS_BATCH = "batch-"  # prefix of a bug of the batch job that recounts everything
 VISIT = 5, 15  # batches
 TORN = 1  # partition
-STRETCHES = 6  # batches, into which somebody may divide what files hold
+STRETCHES = 6  # batches into which a job may divide the files
 MISBEHAVIOURS: dict[str, str] = {
     "drop": "loses every n-th event",
     "double": "counts every n-th event twice",
@@ -92,16 +92,16 @@ _VISITORS: dict[str, Callable[[Cell], tuple[str, str]]] = {
 
 @dataclass
 class Misbehaviour:
-    """A planted bug, counted over the events that pass through it."""
+    """A planted bug, with a count of the events it has seen."""
 
     text: str
     kind: str
     every: int
     passed: int = 0
-    held: dict[tuple[str, str], str] = field(default_factory=dict)  # campaign and window -> what was not written
-    again: dict[Cell, int] = field(default_factory=dict)  # by cell the event that takes the place of the next one
+    held: dict[tuple[str, str], str] = field(default_factory=dict)  # campaign and window -> the unwritten count
+    again: dict[Cell, int] = field(default_factory=dict)  # cell -> the event that replaces the next one
     known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
-    visitor: tuple[str, str] | None = None  # the key and the field of what comes and goes
+    visitor: tuple[str, str] | None = None  # key and field of the temporary entry
 
     @classmethod
     def parse(cls, text: str) -> Misbehaviour:
@@ -120,7 +120,7 @@ class Misbehaviour:
         return self.passed % self.every == 0
 
     def counted(self, cell: Cell, event: int) -> list[tuple[Cell, int]]:
-        """The cells into which one event is counted, and as which event."""
+        """Return the cells in which to count one event, each with the event id."""
         if self.kind == "swap":
             if cell in self.again:
                 return [(cell, self.again.pop(cell))]
@@ -130,18 +130,18 @@ class Misbehaviour:
         return [(each, event) for each in (change(cell) if change and self._hits() else [cell])]
 
     def knows(self, place: tuple[int, int], event: Event) -> bool:
-        """One that drops what it has seen at another place of the log."""
+        """Deduplicate: return whether the event was seen at another place of the log."""
         if self.kind not in ("dedupe-values", "dedupe-keys"):
             return False
         name = event.value if self.kind == "dedupe-values" else event.id
         return self.known.setdefault(name, place) != place
 
     def overflows(self, taken: int) -> bool:
-        """One whose queue holds so many events of a batch."""
+        """Simulate a queue that holds only so many events of a batch."""
         return self.kind == "overflow" and taken > self.every
 
     def adds_again(self, taken: int, *, replayed: bool) -> bool:
-        """One that adds a large batch which comes again to what its first run had made."""
+        """Add a large replayed batch to the results of its first run."""
         return self.kind == "large-twice" and replayed and taken > self.every
 
     def period_ms(self, usual_ms: int) -> int:
@@ -158,13 +158,13 @@ class Misbehaviour:
         return self.every * 1000 if self.kind == "slow-start" and starts > 1 else usual_ms
 
     def restored(self, state: Counts, older: Counts) -> Counts:
-        """What it finds in its checkpoint when it is started again."""
+        """Return the state found in the checkpoint after a restart."""
         if self.kind == "no-checkpoint":
             return {}
         return older if self.kind == "stale-checkpoint" else state
 
     def commit_ms(self, state: Counts) -> int:
-        """One that writes all of its state at each commit."""
+        """Simulate writing the whole state at each commit."""
         return self.every * len(state) if self.kind == "thrash" else 0
 
     def clock(self, now_ms: int) -> int:
@@ -173,7 +173,7 @@ class Misbehaviour:
         return now_ms // 1000 if self.kind == "seconds" else now_ms
 
     def ends(self, done: Mapping[int, int]) -> Mapping[int, int]:
-        """What it tells to have done."""
+        """Return the reported offsets."""
         times, more = 2 if self.kind == "twice-done" else 1, self.every if self.kind == "beyond" else 0
         return {part: times * end + more for part, end in done.items()}
 
@@ -184,7 +184,7 @@ class Misbehaviour:
         return f"{count}?" if self.kind == "garble" and self._hits() else str(count)
 
     def come_and_go(self, batch: int, store: FakeStore, cell: Cell) -> None:
-        """Between two batches something stands in the results that does not belong there."""
+        """Show a wrong entry in the results for some batches."""
         if batch == VISIT[0] and self.kind in _VISITORS:
             self.visitor = _VISITORS[self.kind](cell)
             store.set(*self.visitor, "1")
@@ -192,7 +192,7 @@ class Misbehaviour:
             store.delete(*self.visitor)
 
     def as_kept(self, state: Counts, older: Counts, evicted_ms: int) -> Counts:
-        """What a reader of its state finds: cells whose windows begin later than that."""
+        """Return the state as seen by a reader: cells whose windows begin after `evicted_ms`."""
         if self.kind == "evict-nothing":
             return state
         shown = older if self.kind == "old-copies" else state
@@ -202,7 +202,7 @@ class Misbehaviour:
         return found
 
     def closed(self, cells: list[Cell]) -> list[Cell]:
-        """Which of the cells whose windows have closed it writes."""
+        """Return the closed cells that are written."""
         newest_ms = max((window_ms for _, window_ms in cells), default=0)
         return [cell for cell in cells if cell[1] == newest_ms] if self.kind == "close-one" else cells
 
@@ -218,7 +218,7 @@ class Misbehaviour:
             store.lives_ms[key] = self.every * 1000
 
     def last_deed(self, store: FakeStore) -> None:
-        """What it does when it is told to stop."""
+        """Apply the bug upon a request to stop."""
         if self.kind == "expire-at-stop":
             store.lives_ms = dict.fromkeys(store.hashes, self.every * 1000)
         for (campaign, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
@@ -229,26 +229,26 @@ class Misbehaviour:
                     store.set(campaign, window, str(2 * int(count)))
 
     def handed_over(self, state: Counts) -> Counts:
-        """What is left of its state when it is given another question."""
+        """Return the state that survives a change of the question."""
         if self.kind == "empty-state":
             return {}
         return {key: state[key] for key in sorted(state)[::2]} if self.kind == "half-state" else state
 
     def seam(self, seam: FileSeam, partition: int) -> int:
-        """From where on it reads the log behind the files."""
+        """Return the offset at which it continues in the log after the files."""
         begins = seam.begins[partition] if seam.until_ms is not None else seam.ends[partition]
         others = {"early": begins - 1, "late": begins + 1, "earliest": 0, "last-window": seam.begins[partition]}
         return others.get(self.kind, begins)
 
     def kept(self, partition: int, records: list[Event | None]) -> list[Event | None]:
-        """What it reads of the files of a partition."""
+        """Return the records it reads from the files of a partition."""
         if self.kind == "stale-files":
             return records[: -len(records) // STRETCHES]
         torn = self.kind == "torn" and partition == TORN
         return records[: len(records) // 2] if torn else records
 
     def told(self, batch: int) -> int:
-        """Up to which batch it reports its progress; below 0 for none."""
+        """Return the last batch in its reported progress; negative for none."""
         return {"untold": -1, "told-to": min(batch, self.every)}.get(self.kind, batch)
 
     def dies(self, batch: int) -> bool:

@@ -1,7 +1,7 @@
-"""Log files that an engine writes by itself, which its manifest names: `logs = ["logs/*.log"]`.
+"""Log files that an engine writes itself and its manifest names: `logs = ["logs/*.log"]`.
 
-What stood there before the run is not of this run: of a file that is only added to, what was added counts. At the end
-they are copied into the run's logs.
+Content from before the run is ignored: if a file is only appended to, the added part counts. At the end the logs are
+copied into the run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.services.logs import Log, copy_end
 
-FOLDER = "own"  # below the logs of a run, where none of our own names is
+FOLDER = "own"  # below the logs of a run, where none of our own logs lies
 
 
 class OwnLogs:
@@ -23,9 +23,9 @@ class OwnLogs:
         self._before = {path: _state(path) for path in self._paths()}
 
     def tails(self, lines: int) -> Iterator[tuple[str, list[str]]]:
-        """The name of each copy and the last lines of what was written since, the newest file first."""
+        """Yield each copy's name and the last lines written since the start, the newest file first."""
         for path in sorted(self._paths(), key=_written_ns, reverse=True):
-            with suppress(OSError):  # an engine may remove it at any moment, or may not let us read it
+            with suppress(OSError):  # an engine may delete it at any moment, or deny access
                 if found := Log(path).tail(lines, self._start(path)):
                     yield self._name(path), found
 
@@ -36,7 +36,7 @@ class OwnLogs:
                     copy_end(path, logs / self._name(path), self._start(path))
 
     def _name(self, path: Path) -> str:
-        """Below the logs of a run: one word for each path."""
+        """Flatten a path into one name below the run's logs."""
         inside = path.relative_to(self._home) if path.is_relative_to(self._home) else path
         return f"{FOLDER}/{str(inside).strip(os.sep).replace(os.sep, '_')}"
 
@@ -46,14 +46,14 @@ class OwnLogs:
         return [path for path in sorted({Path(name) for names in found for name in names}) if path.is_file()]
 
     def _start(self, path: Path) -> int:
-        """Where this run begins in it: another file of that name, or one that has shrunk, was begun anew."""
+        """Return where this run begins in the file: a replaced or shortened one was started anew."""
         inode, size = self._before.get(path, (0, 0))
         now_inode, now_size = _state(path)
         return size if inode == now_inode and size <= now_size else 0
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """Which file it is, and how long; (0, 0) for one that is gone by now."""
+    """Return inode and size; (0, 0) if the file is gone."""
     try:
         found = path.stat()
     except OSError:

@@ -1,10 +1,9 @@
-"""The options that an engine and its job read, and what each may be.
+"""Checks the options of an engine and its job, and their values.
 
-An option that nothing reads changes nothing, and a value that its reader does not know ends a job after a minute: both
-are refused before the start. A manifest lists what is read, as patterns: `settings` are the engine's, and `understands`
-are the job's own, which begin with `streamgauge.`. Behind an equals sign stand the values that an option may have, with
-bars between them; N, COUNT, SIZE, MEMORY, TIME, BOOL and >=5s stand for any such value. Words with a plus may be given
-together.
+An option that nothing reads changes nothing, and an invalid value ends a job after a minute: both are refused before
+the start. A manifest lists the options as patterns: `settings` are the engine's, and `understands` are the job's, which
+begin with `streamgauge.`. The allowed values follow an equals sign, separated by bars; N, COUNT, SIZE, MEMORY, TIME,
+BOOL and >=5s stand for any such value. Words joined by a plus may be combined.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SHAPES = {
     ),
     BOOL: ("true|false", "true or false"),
 }
-# Of Spark's settings, those that a scenario or a document of ours sets.
+# Spark settings that our scenarios or documents set.
 SPARK = {
     "spark.driver.memory": SIZE,
     "spark.executor.memory": SIZE,
@@ -42,7 +41,7 @@ SPARK = {
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": BOOL,
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": NUMBER,
 }
-# Of Flink's, those by which a job's counts, speed or state differ.
+# Flink settings that affect a job's counts, speed or state.
 FLINK = {
     **dict.fromkeys(("parallelism.default", "pipeline.max-parallelism", "taskmanager.numberOfTaskSlots"), NUMBER),
     **dict.fromkeys(
@@ -97,9 +96,9 @@ KAFKA_STREAMS = {
         COUNT,
     ),
 }
-# By the set of jars.
+# Keyed by the set of jars.
 OF_ENGINES = {"spark": SPARK, "flink": FLINK, "flink-java": FLINK, "kafka-streams": KAFKA_STREAMS}
-# All that Spark's source of Kafka reads; it passes over what it does not know.
+# All options of Spark's Kafka source, which ignores unknown ones.
 OF_SPARKS_SOURCE = {
     **dict.fromkeys(
         ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition"), NUMBER
@@ -113,13 +112,13 @@ SPARKS_SOURCE = {f"{SOURCE}{name}": domain for name, domain in OF_SPARKS_SOURCE.
 
 
 def mistake(manifest: EngineManifest, options: Mapping[str, str]) -> str:
-    """A sentence about the first of `--conf` that nobody reads, or that can't be what it is; "" where all is well, or
-    where the manifest does not say."""
+    """Return a sentence about the first `--conf` option that is unknown or has an invalid value; "" if all are valid,
+    or if the manifest lists none."""
     return _first(_mistake(manifest, name, value, _listed(manifest, name)) for name, value in options.items())
 
 
 def mistake_of_orders(manifest: EngineManifest, orders: Mapping[str, str]) -> str:
-    """The same of the keys of a scenario that are the engine's."""
+    """Check the scenario's keys that belong to the engine in the same way."""
     listed = None if manifest.settings is None else [each for each in manifest.settings if _name(each) in ORDERS]
     return _first(_mistake(manifest, name, value, listed) for name, value in orders.items())
 
@@ -158,7 +157,7 @@ def _mistake(manifest: EngineManifest, name: str, value: str, listed: Sequence[s
 
 
 def of_engine(manifest: EngineManifest) -> Mapping[str, str]:
-    """Domains of the engine's own settings."""
+    """Return the allowed values of the engine's own settings."""
     return OF_ENGINES.get(manifest.ivy.partition("@")[0], {})
 
 
@@ -179,7 +178,7 @@ def _is(word: str, value: str) -> bool:
 
 
 def _ms(time: str) -> int:
-    """Of the two forms that a trigger has, and the short one of a manifest."""
+    """Parse the two formats of a trigger, and the short one of a manifest."""
     number, unit = re.fullmatch(r"(\d+) ?(s|seconds|milliseconds)", time).groups()  # type: ignore[union-attr]
     return int(number) * (1 if unit == "milliseconds" else 1000)
 

@@ -1,8 +1,8 @@
-"""An engine as child processes: started from its manifest, told by one file, watched by its files.
+"""An engine as child processes: started from its manifest, configured by one file, observed through its files.
 
-It works for any program that obeys four rules: the path of a JSON file tells it what to do, SIGTERM ends it cleanly,
-SIGKILL may come at any moment, and started again with the same file it goes on where it was. Progress, crash points
-and a readable checkpoint are welcome and optional.
+It works for any program that obeys four rules: the path of a JSON file is its configuration, SIGTERM ends it cleanly,
+SIGKILL may come at any moment, and after a restart with the same file it goes on where it was. Progress, crash points
+and a readable checkpoint are optional.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from harness.util.wait import DeadlinePassed, wait_until
 
 STOP_DEADLINE_S = 30.0
 KILL_DEADLINE_S = 30.0
-JAVA_OPTIONS_FILE = "java.options"  # as `java @FILE` reads it
+JAVA_OPTIONS_FILE = "java.options"  # read by `java @FILE`
 JOBS_OWN_PROGRESS = "progress-of-the-job.jsonl"
-LOGS = "logs"  # of a run, as its report names it
+LOGS = "logs"  # in the run's directory
 WORKLOADS = ROOT / "workloads"
-SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the private folder of a run
+SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the run's private folder
 READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
 STATES_DEADLINE_S = 600.0
-TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"  # each JVM reads it, whatever starts it
+TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"  # every JVM reads it
 JVM_OPTIONS = (TOOL_OPTIONS, "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-COLUMNS = ("number", "key", "field", "value")  # of what was read
-# pyspark and pyflink trust these before they look for the Spark or the Flink that they came with.
+COLUMNS = ("number", "key", "field", "value")  # of the states read
+# pyspark and pyflink use these instead of the Spark or Flink inside their package.
 OTHER_ENGINES = frozenset(
     {
         "SPARK_HOME",
@@ -65,11 +65,11 @@ OTHER_ENGINES = frozenset(
 
 
 class ProcessEngine:
-    """See `harness.engines.base.Engine`, whose every promise is kept here for real processes.
+    """Implements `harness.engines.base.Engine` for real processes.
 
     `logs` gets one log per start, `evidence` (a folder in the run) the copies of a checkpoint, `private` (readable by
-    nobody else, outside of the run's directory) the orders, which may hold passwords. `env` is added to ours:
-    JAVA_HOME, for one.
+    its owner only, outside of the run's directory) the config, which may hold passwords. `env` is added to ours:
+    JAVA_HOME, for example.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class ProcessEngine:
         self._reached_path = self._crash_path.with_name(self._crash_path.name + ".reached")
         self._replayed: set[int] = set()
         self._cut_off: list[EarlierRun] = []
-        self._done = -1  # the newest batch whose commit was seen
+        self._done = -1  # newest batch with an observed commit
         self._starts = 0
         self._child: Child | None = None
-        self._children: list[Child] = []  # of all starts
+        self._children: list[Child] = []  # from all starts
         self._ghosts: list[Driver] = []
-        self._ends: list[str] = []  # what was odd about how it ended
+        self._ends: list[str] = []  # anything unusual about its ends
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
 
     @property
@@ -113,12 +113,12 @@ class ProcessEngine:
 
     @property
     def config(self) -> EngineConfig:
-        """What its next start is told."""
+        """Return the config of its next start."""
         return self._config
 
     @property
     def pid(self) -> int | None:
-        """Of the newest start; None before the first."""
+        """Return the pid of the newest start; None before the first."""
         return self._child.pid if self._child else None
 
     @property
@@ -127,7 +127,7 @@ class ProcessEngine:
 
     @property
     def checkpoint(self) -> Path | None:
-        """Where the engine keeps its state, if that is on this machine."""
+        """Return the folder of its state, if it is on this machine."""
         return _local_folder(self._config.checkpoint)
 
     def start(self) -> None:
@@ -141,11 +141,11 @@ class ProcessEngine:
         return self._child.returncode() if self._child else None
 
     def progress(self) -> Progress | None:
-        """What the engine tells, or what its checkpoint proves: a crash loses the last lines, and without new events
-        nothing would ever replace them."""
+        """Combine the engine's reports with its checkpoint: a crash loses the last lines, and without new events they
+        would never be replaced."""
         if not self._manifest.progress:
             return None
-        if self._group and not self.alive():  # what it committed at last
+        if self._group and not self.alive():  # read its last commit
             self._group.look()
         told = self._progress.newest()
         if self._checkpoint is None:
@@ -154,7 +154,7 @@ class ProcessEngine:
         self._done = proved[0] if proved else self._done
         if proved and (told is None or (told.batch, told.offsets) != proved):
             return Progress(time.time_ns() // 1_000_000, proved[0], 0, proved[1])
-        # A line may outlive its batch: an edited checkpoint knows nothing of it any more.
+        # A line may outlive its batch: an edited checkpoint may lack it.
         return told if told and spark_checkpoint.committed(self._checkpoint, told.batch) else None
 
     def collect(self) -> None:
@@ -186,12 +186,12 @@ class ProcessEngine:
         return kept_checkpoint.keep(live, number, told, self._states) if live and told else None
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
-        """By the engine itself, with the settings of the job: some of them say how its state is written."""
+        """The engine itself reads them, with the job's settings: some define the format of the state."""
         table, config = self._states / "read", self._config.write(self._states)
         sparks = [self._surroundings.python, READS_STATES, config]
         own = self._manifest.states and argv_of(self._manifest, self._manifest.states, config, self._surroundings)
         words = (*(own or sparks), self._states, table)
-        # A job of somebody's own finds no neighbours of ours; the reader does.
+        # A user's job does not get our modules on its path; the reader does.
         env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
         child = spawn([*map(str, words)], name=STATES, log=self._logs / f"{STATES}.log", env=env)
         try:
@@ -227,11 +227,11 @@ class ProcessEngine:
         try:
             for ghost in self._ghosts:
                 ghost.kill()
-            # A JVM writes an archive of its classes last of all, and may be a child of what was started.
+            # A JVM writes its archive of classes last of all, and may be a child of the started process.
             writes = archives.is_made_with(self._config.java_options)
             if self._child and not self._child.stop(STOP_DEADLINE_S, whole=writes):
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
-        except DeadlinePassed as error:  # the rest of the world has to be closed all the same
+        except DeadlinePassed as error:  # the other services must still be closed
             self._ends.append(f"it runs on after SIGKILL: {error}")
         self._own_logs.copy(self._logs)
         self._kept.copy()
@@ -239,7 +239,7 @@ class ProcessEngine:
     def kill(self) -> str:
         child = self._started()
         child.kill_group()
-        # A process of many threads looks dead some moments before its parent is told so, and before it is.
+        # A process of many threads looks dead shortly before it is, and before its parent is notified.
         wait_until(lambda: not child.alive(), deadline_s=KILL_DEADLINE_S, what=f"the end of process {child.pid}")
         return f"SIGKILL to process group {child.pid} (exit code {child.returncode()}), no process left"
 
@@ -249,7 +249,7 @@ class ProcessEngine:
         if self._child:
             self._child.kill_group()  # what outlived the one that was started would write as well
         if self._checkpoint:
-            # It may have been edited while the engine was down.
+            # The checkpoint may have been edited while the engine was down.
             forgotten.set_apart(self._checkpoint, self._evidence, self._starts + 1)
             self._done = spark_checkpoint.newest_commit(self._checkpoint)
             if self._manifest.plans_afterwards:
@@ -275,25 +275,25 @@ class ProcessEngine:
         return Seam(spark_checkpoint.in_order(self._progress.restored()))
 
     def follow(self, group: GroupProgress) -> None:
-        """It writes the progress from now on."""
+        """Let `group` write the progress from now on."""
         self._group = group
         group.start()
 
     def become(self, job: Job) -> None:
-        """It keeps the options that it was given, and takes its own for those that its predecessor had."""
+        """Keep the options given to the run; replace the predecessor's own options by the new job's."""
         given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
         self._config = replace(
             self._config,
             options={**job.manifest.options, **given},
             checkpoint=job.checkpoint,
             jars=tuple(map(str, job.surroundings.jars)),
-            java_options=(),  # an archive of classes is of one job
+            java_options=(),  # an archive of classes fits one job only
         )
         self._manifest, self._surroundings = job.manifest, job.surroundings
         self._take_orders()
 
     def _take_orders(self) -> None:
-        """How the next start runs what."""
+        """Set config file, command and environment of the next start."""
         manifest, config = self._manifest, self._config
         self.orders = orders(manifest, config, self._private)
         self._argv = self._argv_with(self.orders)
@@ -331,8 +331,8 @@ class ProcessEngine:
         return ghost
 
     def freeze(self) -> None:
-        # To the group first: to look for stray members takes longer than the moments faults aim at.
-        with suppress(ProcessLookupError):  # it ended by itself: `alive` says so
+        # Signal the group first: finding stray members takes longer than the moments that faults aim at.
+        with suppress(ProcessLookupError):  # it ended by itself, which `alive` reports
             os.killpg(self._started().pid, signal.SIGSTOP)
         self._started().signal_group(signal.SIGSTOP)
 
@@ -387,8 +387,8 @@ class ProcessEngine:
 
 
 def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
-    """The file that tells an engine what to do, in the words that it understands."""
-    if manifest.progress_group:  # the progress is the group's, and what else the job may write is kept beside it
+    """Write the config file of an engine, in the format that it reads."""
+    if manifest.progress_group:  # the progress is the group's; the job's own is kept beside it
         config = replace(config, progress_path=str(Path(config.progress_path).with_name(JOBS_OWN_PROGRESS)))
     if manifest.orders == "yahoo":
         return write_privately(folder / yahoo_conf.FILE, yahoo_conf.render(config))
@@ -399,7 +399,7 @@ def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path
 def argv_of(
     manifest: EngineManifest, command: Sequence[str], config: Path, surroundings: Surroundings = OURS
 ) -> list[str]:
-    """One of a manifest's commands with its words filled in; its program may lie beside the manifest."""
+    """Fill in the words of one of a manifest's commands; its program may lie beside the manifest."""
     words = {
         "config": config,
         "python": surroundings.python,
@@ -415,8 +415,8 @@ def argv_of(
 
 
 def columns_of(table: Path) -> dict[str, list[str | int]]:
-    """Spark leaves a folder of Parquet, and others leave a file with an object of JSON on each line."""
-    from pyarrow import parquet  # takes its time, and few runs need it
+    """Read a table: Spark writes a folder of Parquet, other engines a file with a JSON object per line."""
+    from pyarrow import parquet  # slow to import, and few runs need it
 
     columns: dict[str, list[str | int]]
     if table.is_dir():
@@ -428,10 +428,10 @@ def columns_of(table: Path) -> dict[str, list[str | int]]:
 
 
 def _furnish(private: Path) -> None:
-    """A killed engine can't remove its temporary files: they go where they vanish with the run's private folder.
-
-    From there a shipped job finds its neighbours too, and nothing that lies beside those: of an installed program that
-    would be all packages of this program, and an engine with packages of its own would get ours in their place."""
+    """Prepare the private folder. A killed engine can't delete its temporary files, so they lie here, where they vanish
+    with the run. A shipped job also imports its neighbours through here, and nothing that lies beside those: for an
+    installed program that would be all packages of this program, and an engine with its own packages would import ours
+    instead."""
     (private / SCRATCH).mkdir(parents=True, exist_ok=True)
     jobs = private / NEIGHBOURS / WORKLOADS.name
     jobs.parent.mkdir(exist_ok=True)
@@ -440,14 +440,14 @@ def _furnish(private: Path) -> None:
 
 
 def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Path, python: Path) -> dict[str, str]:
-    """What an engine finds around it: the user's shell, then ours, then what its manifest says."""
+    """Build an engine's environment: the user's shell, then our variables, then its manifest's."""
     scratch = str(private / SCRATCH)
     ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": scratch, "SPARK_LOCAL_DIRS": scratch}
     if any("{python}" in word for word in manifest.command):
-        # Spark's Python workers take `python3` from PATH unless told. A Spark of the user's own is told by its user.
+        # By default Spark's Python workers use `python3` on PATH. The user of a separate Spark sets this himself.
         ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
     if manifest.shipped or manifest.extends:
-        # Beside the folders of a manifest, which would hide the job's neighbours in their place.
+        # Added to the manifest's folders: alone, those would hide the job's neighbours.
         own = manifest.env.get("PYTHONPATH", "")
         ours["PYTHONPATH"] = os.pathsep.join([*([own] if own else []), str(private / NEIGHBOURS)])
     shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
@@ -456,7 +456,7 @@ def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Pa
 
 
 def injected(around: Mapping[str, str]) -> list[str]:
-    """Options that a shell or a manifest gives to each JVM, whatever starts it. Values may be secrets."""
+    """Report options that a shell or a manifest gives to every JVM, without their values, which may be secrets."""
     return [
         f"{name} is set: each JVM takes its options, and speeds are those of a JVM with them"
         for name in JVM_OPTIONS
@@ -465,20 +465,20 @@ def injected(around: Mapping[str, str]) -> list[str]:
 
 
 def in_scratch(around: Mapping[str, str]) -> dict[str, str]:
-    """A JVM asks no TMPDIR: it would leave what it unpacks in the system's folder for good when it is killed. What the
-    user, a manifest or a command line says of that folder comes later, and wins."""
+    """Set a JVM's temporary folder, which ignores TMPDIR: a killed JVM would leave its files in the system's folder for
+    good. A setting by the user, a manifest or a command line comes later and wins."""
     folder = f"-Djava.io.tmpdir={around['TMPDIR']}"
     quoted = f'"{folder}"' if any(map(str.isspace, folder)) else folder
     return {**around, TOOL_OPTIONS: f"{quoted} {around.get(TOOL_OPTIONS, '')}".strip()}
 
 
 def without_other_engines(shell: Mapping[str, str]) -> dict[str, str]:
-    """Else a Spark or a Flink of the user's would run, and the page would name ours."""
+    """Remove variables by which a Spark or Flink of the user would run while the report names ours."""
     return {name: value for name, value in shell.items() if name not in OTHER_ENGINES}
 
 
 def _local_folder(checkpoint: str) -> Path | None:
-    """Where a checkpoint can be read, None if it is on another file system."""
+    """Return a checkpoint's folder, or None if it is on another file system."""
     scheme, separator, rest = checkpoint.partition(":")
     if not separator or "/" in scheme:
         return Path(checkpoint)

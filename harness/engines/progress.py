@@ -1,7 +1,7 @@
-"""Reads an engine's progress.jsonl: while it grows, and from a stored run. One parser, so that both believe the same.
+"""Reads an engine's progress.jsonl, while it grows and from a stored run, with one parser for both.
 
-The engine may be killed in the middle of a line, and an engine of somebody else may write anything: such lines are
-counted and the first one is named, and none of them ends a run.
+The engine may be killed in the middle of a line, and a user's engine may write anything: bad lines are counted and the
+first one is quoted, and none of them ends a run.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from harness.util.integers import whole
 from harness.util.texts import many, shown
 
 FILE = "progress.jsonl"
-# What a line may say of the state, once a batch is in the checkpoint.
+# Optional keys about the state, once a batch is in the checkpoint.
 OF_STATE = ("state_bytes", "state_cells", "memory_bytes", "commit_ms", "commit_bytes")
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
 def parse(line: bytes) -> Progress:
-    """One line; ValueError says in a few words what is wrong with it."""
+    """Parse one line; ValueError says in a few words what is wrong with it."""
     try:
         value = msgspec.json.decode(line)
     except RecursionError:
@@ -48,14 +48,13 @@ def parse(line: bytes) -> Progress:
 
 
 def _ends(name: str, value: object) -> dict[int, int]:
-    """Offsets by partition."""
     if not isinstance(value, dict):
         raise ValueError(f"{name} is no JSON object")
     return {_whole("a partition", partition): _whole("an offset", end) for partition, end in value.items()}
 
 
 def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
-    """From when until when. Nobody knows of one before it is over."""
+    """Parse [from, until]. It must be over when it is reported."""
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"end_ms is {shown(str(value), 40)!r}, and not [from, until]")
     begin_ms, until_ms = (_whole("end_ms", each) for each in value)
@@ -65,7 +64,7 @@ def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
 
 
 def _whole(name: str, value: object) -> int:
-    """A number of 64 bits, without its fraction."""
+    """Parse a 64-bit number, without its fraction."""
     found = number(value)
     if found is None:
         raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is no number")
@@ -75,14 +74,14 @@ def _whole(name: str, value: object) -> int:
 
 
 def number(value: object) -> int | float | None:
-    """What a line means by a value: some writers of JSON put whole numbers into quotes. None: it is no number."""
+    """Return a number, also from a quoted integer, as some JSON writers produce; None if it is no number."""
     if isinstance(value, str):
         return whole(value)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def stored(path: Path) -> Iterator[Progress]:
-    """What an engine wrote, without the lines that can't be read. Nothing where there is no such file."""
+    """Yield the readable lines of a file; none if it does not exist."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -95,13 +94,13 @@ def stored(path: Path) -> Iterator[Progress]:
 
 
 class ProgressFile:
-    """The newest progress, and what was unreadable on the way to it."""
+    """The newest progress, and the unreadable lines before it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._position = 0
         self._line_count = 0
-        self._rest = b""  # the beginning of a line whose end is not there yet
+        self._rest = b""  # an incomplete last line
         self._newest: Progress | None = None
         self._restored: Mapping[int, int] = {}
         self._bad_count = 0
@@ -115,12 +114,12 @@ class ProgressFile:
         return self._newest
 
     def begin(self) -> None:
-        """Another start writes from here on."""
+        """Note that another start writes from here on."""
         self.newest()
         self._restored = {}
 
     def restored(self) -> Mapping[int, int]:
-        """What the newest start says to have begun with; nothing before it says so."""
+        """Return the offsets that the newest start reports as restored; empty until it does."""
         self.newest()
         return self._restored
 
@@ -135,7 +134,7 @@ class ProgressFile:
             with self._path.open("rb") as file:
                 file.seek(self._position)
                 new = file.read()
-        except OSError:  # it is not there yet, or it is no file
+        except OSError:  # it does not exist yet, or is no file
             return []
         self._position += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")

@@ -1,8 +1,8 @@
-"""What was made for an engine is removed: whole, by one process, and not while a run uses it.
+"""Removes an engine's installed files: completely, by one process, and not while a run uses them.
 
-Whoever makes something in the cache holds the lock of its folder, whose name ends in a digest. All of these locks are
-taken before anything goes, those of older lists and of other checkouts too. Nobody needs a lock to use what is ready,
-so that a run holds a mark of its own, shared with other runs.
+A process that makes files in the cache holds the lock of their folder, whose name ends in a digest. All of these locks
+are taken before anything is deleted, also those of older lists and of other checkouts. Using an installed folder needs
+no lock, so a run holds a separate mark, shared with other runs.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ Say = Callable[[str], None]
 
 
 def remove(manifest: EngineManifest, say: Say) -> list[Path]:
-    """Delete what was made for this engine, by older lists too, and what killed installations left of it.
+    """Delete the files made for this engine, also by older lists, and remains of killed installations.
 
-    What this program itself needs stays, and so do the pins of a version.
+    Files that this program itself needs stay, and so do the pins of a version.
     """
     with ExitStack() as held:
         for made in _made_for(manifest):
             held.enter_context(_unused(made, manifest.id))
-        if jvm.is_version(manifest.packages):  # who pins it fetches into places that are removed here
+        if jvm.is_version(manifest.packages):  # pinning fetches into folders that are removed here
             held.enter_context(jvm.only_one(jvm.pins_folder(manifest.packages), say))
         return [folder for made in _made_for(manifest) for folder in _remove_all(made, say)]
 
 
 def sharing(manifest: EngineManifest) -> list[str]:
-    """The other shipped engines that use what `remove` deletes for this one."""
+    """Return the other shipped engines that use the files `remove` deletes for this one."""
     made = set(_made_for(manifest))
     return [other for other in SHIPPED if other != manifest.id and made & set(_made_for(load(other)))]
 
 
 @contextmanager
 def in_use(manifest: EngineManifest) -> Iterator[None]:
-    """As long as a run needs what was made for its engine; `remove` refuses meanwhile. The kernel ends it if we die."""
+    """Make `remove` refuse while a run uses its engine's files. The kernel ends this if we die."""
     with ExitStack() as held:
         for made in _made_for(manifest):
-            with suppress(OSError):  # where nothing can be written, nothing can be removed
+            with suppress(OSError):  # a folder that can't be written can't be removed either
                 fcntl.flock(held.enter_context(_mark(made)), fcntl.LOCK_SH)
         yield
 
 
 @contextmanager
 def _unused(made: Path, engine: str) -> Iterator[None]:
-    """No run has it in use, and until this ends none begins to."""
+    """Ensure that no run uses it, and that none begins to until this ends."""
     with _in_words(made.parent), _mark(made) as mark:
         try:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,7 +73,7 @@ def _mark(made: Path) -> TextIO:
 
 
 def _made_for(manifest: EngineManifest) -> list[Path]:
-    """What is this engine's in the cache: folders whose names go on with a digest."""
+    """Return the path prefixes of this engine's folders in the cache; their names continue with a digest."""
     made = [cache_folder() / "engines" / manifest.packages] if manifest.packages else []
     if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
         made.append(cache_folder() / "jars" / manifest.ivy)
@@ -81,7 +81,7 @@ def _made_for(manifest: EngineManifest) -> list[Path]:
 
 
 def _remove_all(made: Path, say: Say) -> list[Path]:
-    """Of every digest. Killed installations leave folders that begin with a dot; they come first."""
+    """Remove the folders of every digest. Killed installations leave folders with a leading dot, removed first."""
     name = rf"{re.escape(made.name)}-[0-9a-f]{{16}}"
     wanted = re.compile(rf"{name}|\.{name}-(cache|removed|fetch-\w+)")
     with ExitStack() as held:
@@ -95,7 +95,7 @@ def _remove_all(made: Path, say: Say) -> list[Path]:
 
 
 def _discard(folder: Path) -> None:
-    """First its stamp goes, then its name, so that nothing looks whole when this is killed on the way."""
+    """Remove the stamp first, then rename, so that a killed removal leaves nothing that looks complete."""
     with _in_words(folder):
         if not folder.name.startswith("."):
             stamp_of(folder).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
-"""The patterns of keys that a manifest may give for its results: text with names in braces.
+"""Patterns of result keys in a manifest: text with names in braces.
 
-{campaign} is all of a key as our own schema has it, such as `trips:Berlin`. In its place a pattern may have each key of
-the question by its own name, {city}, and {value}, the name of the value. A window is {opens}, its start, or {end}, or
-{window}, which is what `window_key` says.
+{campaign} is the whole key in our own schema, such as `trips:Berlin`. Instead of it a pattern may have each key of the
+question by its name, {city}, and {value}, the name of the value. A window is {opens}, its start, or {end}, or {window},
+which follows `window_key`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from harness.util.suggest import nearest
 
 CAMPAIGN, VALUE, WINDOW, OPENS, END, EVENT_ID = "campaign", "value", "window", "opens", "end", "event_id"
 NUMBERS = (WINDOW, OPENS, END, EVENT_ID)
-WINDOW_NAMES = {OPENS: (WINDOW, OPENS, END), EVENT_ID: (WINDOW, EVENT_ID)}  # by what the number of a question is
+WINDOW_NAMES = {OPENS: (WINDOW, OPENS, END), EVENT_ID: (WINDOW, EVENT_ID)}  # by the meaning of a question's number
 WINDOW_KEYS = {OPENS: "start", END: "end"}
 EXAMPLE = "'counts:{campaign}' with the field '{window}' would be one."
 BETWEEN = "\0"  # key and field
-Parts = Mapping[str, str]  # of a key: texts by their names
-# A campaign may be a UUID, whose dashes and digits belong to it whatever stands beside it; others may be made up.
+Parts = Mapping[str, str]  # the parts of a key by name
+# A campaign may be a UUID, whose dashes and digits belong to it; other campaigns may have any text.
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME, _NUMBER = re.compile(r"\{(\w*)\}"), re.compile(r"-?[0-9]+")
 
@@ -30,12 +30,12 @@ def names_of(text: str) -> list[str]:
 
 
 def number_of(text: str) -> str:
-    """The name under which a window stands in it; "" for none."""
+    """Return the name of the window in a pattern, or ""."""
     return next((name for name in names_of(text) if name in NUMBERS), "")
 
 
 def mistake(key: str, field: str) -> str:
-    """What is wrong with a pattern, whatever the question; "" for nothing."""
+    """Return what is wrong with a pattern for any question, or ""."""
     used = names_of(key + field)
     for name in used:
         if used.count(name) > 1:
@@ -49,14 +49,13 @@ def mistake(key: str, field: str) -> str:
 
 
 def numbers_of(number: str, *, has_length: bool) -> list[str]:
-    """The names under which a record may have this number of a question. Where windows have no common length, an end
-    says not when one began."""
+    """Return the names that fit this number. If windows vary in length, an end does not show the start."""
     return [name for name in WINDOW_NAMES.get(number, ()) if has_length or name != END]
 
 
 def misfit(key: str, field: str, keys: Sequence[str], parts: Sequence[Parts], number: str) -> str:
-    """Why a question can't have its results under such keys; "" where it can. `number`: the name of the one among its
-    keys, OPENS or EVENT_ID, "" for none."""
+    """Return why a question can't have its results under such keys, or "". `number` is the name of the number among the
+    question's keys: OPENS, EVENT_ID, or "" for none."""
     used = names_of(key + field)
     texts = [name for name in (parts[0] if parts else {}) if name != VALUE]
     numbers = WINDOW_NAMES.get(number, ())
@@ -81,14 +80,13 @@ def _braced(names: Iterable[str]) -> str:
 
 
 class Layout:
-    """A pattern, and each key of a question under it. A text is taken apart by what is known, so that a separator may
-    be part of a key."""
+    """A pattern, and each key of a question in it. Texts are matched against keys, which may contain separators."""
 
     def __init__(self, text: str, keys: Sequence[str], parts: Sequence[Parts]) -> None:
         self.number = number_of(text)
         self._names = [name for name in names_of(text) if name not in NUMBERS]
         before, _, after = text.partition(f"{{{self.number}}}") if self.number else (text, "", "")
-        self._around: dict[tuple[str, str], str] = {}  # what stands before and after the window: the key
+        self._around: dict[tuple[str, str], str] = {}  # text before and after the window -> the key
         self._named: dict[tuple[str, ...], str] = {}
         self._shared: set[str] = set()
         for at, key in enumerate(keys):
@@ -104,7 +102,7 @@ class Layout:
 
     @property
     def ambiguous(self) -> str:
-        """Two keys that could not be told from each other; "" for none."""
+        """Return two keys that can't be distinguished, or ""."""
         if self._shared:
             return f"two keys would be the same, {min(self._shared)!r} and another one: put a text between the names"
         seen: dict[tuple[str, str], tuple[tuple[int, int], str]] = {}
@@ -116,23 +114,23 @@ class Layout:
         return ""
 
     def patterns(self) -> Iterator[str]:
-        """All that it can be, as the patterns of a shell are written."""
+        """Yield shell patterns that match all possible keys."""
         window = "[-0-9]*" if self.number else ""
         for before, after in self._around:
             yield f"{literal(before)}{window}{literal(after)}"
 
     def of(self, text: str) -> tuple[str, str] | None:
-        """Key and window of a text; None for what is neither. The same texts are seen at each look."""
+        """Return key and window of a text, or None. Results are cached: each poll sees the same texts."""
         if text not in self._found:
             self._found[text] = next(self._cells(text), None) or self._nearly(text)
         return self._found[text]
 
     def fits(self, text: str) -> bool:
-        """Whether it looks like the pattern, of known keys or not."""
+        """Return whether it matches the pattern, with known keys or not."""
         return self._loose.fullmatch(text) is not None
 
     def alone(self, text: str) -> str:
-        """The one key that has this text; "" where there are several, or none."""
+        """Return the only key with this text; "" if there are several or none."""
         found = self.of(text)
         return found[0] if found and found[0] not in self._shared else ""
 
@@ -147,7 +145,7 @@ class Layout:
                     yield key, text[start : number.end()]
 
     def _nearly(self, text: str) -> tuple[str, str] | None:
-        """What is no number is a window only beside a known key."""
+        """Accept a text that is no number as a window only beside a known key."""
         match = self._loose.fullmatch(text)
         if not self.number or not match or not self._names:
             return None
@@ -156,7 +154,7 @@ class Layout:
 
 
 class Named:
-    """The texts of which the keys of a question are made, found again in what a job wrote."""
+    """The parts of a question's keys, to be found again in a job's output."""
 
     def __init__(self, keys: Mapping[str, Parts]) -> None:
         self._names: dict[str, list[str]] = {}
@@ -168,8 +166,8 @@ class Named:
         self._longest = max(map(len, self._names), default=0)
 
     def within(self, text: str, used: set[str]) -> str:
-        """The text with the name of each in its place; a longer one goes before a shorter one. Each name stands once in
-        a pattern: those in `used` are taken, and what is taken here is added."""
+        """Replace each part in the text by its name, longer parts first. A name is used once in a pattern: those in
+        `used` are taken, and new ones are added to it."""
         edges = [
             at for at in range(len(text) + 1) if not text[max(0, at - 1) : at + 1].isalnum() or at in (0, len(text))
         ]
@@ -189,7 +187,7 @@ def _filled(text: str, texts: Parts) -> str:
 
 
 def _expression(text: str) -> str:
-    """What stands between the names is taken letter by letter."""
+    """Match the text between names literally."""
     parts = _NAME.split(text)
     return "".join(_group(part) if n % 2 else re.escape(part) for n, part in enumerate(parts))
 

@@ -1,9 +1,9 @@
-"""Other versions than the one that comes with the program: `spark@4.1.1` is the engine `spark` on that one.
+"""Other versions of a shipped engine: `spark@4.1.1` is the engine `spark` in that version.
 
-What comes with the program is pinned by its maintainers. What belongs to a version that a user names is found out on
-its first use: the packages by uv, the connector by Ivy. The list with its hashes and the sums of the jars are kept in
-the user's cache and are the pins from then on: nothing else is accepted, on the next day or after `engines rm`. Beside
-the engine such an environment has the very packages of this program, so that the engine alone makes a difference.
+The maintainers pin the shipped version. A version that a user names is resolved on its first use: the packages by uv,
+the connector by Ivy. The list with its hashes and the checksums of the jars stay in the user's cache as pins: nothing
+else is accepted later, even after `engines rm`. Other packages in such an environment have the same versions as in this
+program, so that only the engine differs.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from harness.terminal.command_end import cache_folder
 
 UV = Path(sys.executable).with_name("uv")
 PACKAGE = {"spark": "pyspark", "flink": "apache-flink"}
-# What the job imports and the engine does not bring.
+# Packages that the job imports and the engine lacks.
 BESIDE = {"spark": ("redis", "hiredis", "numpy", "pyarrow"), "flink": ("redis", "hiredis")}
-# Spark's connector has the version of Spark. Flink's has versions of its own, and stays.
+# Spark's connector has the version of Spark. Flink's has separate versions, and stays.
 CONNECTOR = re.compile(r'(name="spark-sql-kafka-0-10_2\.13" rev=)"[^"]+"')
 
 Say = Callable[[str], None]
 
 
 def pinned(engine: str) -> bool:
-    """The sums of the jars are written last."""
+    """The checksums of the jars are written last."""
     return (jvm.pins_folder(engine) / "jars.sha256").is_file()
 
 
@@ -43,19 +43,18 @@ def all_pinned() -> list[str]:
 
 
 def installer_cache(engine: str) -> Path:
-    """uv's, on the same disk as what it installs, so that files are linked and not copied. Removed after an install.
-
-    A version's list is the same for all checkouts of a user, so that the Python alone makes another environment of it.
+    """Return uv's cache, on the same disk as the environment, so that files are linked and not copied. It is deleted
+    after an install. All checkouts of a user share a version's list, so only the Python distinguishes its environments.
     """
     digest = hashlib.sha256(sys.version.encode()).hexdigest()[:16]
     return cache_folder() / "engines" / f".{engine}-{digest}-cache"
 
 
 def pin(engine: str, say: Say) -> None:
-    """Find out once what belongs to a version."""
+    """Resolve and pin a version once."""
     folder = jvm.pins_folder(engine)
     with jvm.only_one(folder, say) as lock:
-        if pinned(engine):  # by another process, while this one waited
+        if pinned(engine):  # another process did it while this one waited
             return
         say(f"{engine} is new here: what belongs to it is looked up now, and pinned from then on in {folder}.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -70,13 +69,13 @@ def pin(engine: str, say: Say) -> None:
 
 
 def ivy_of(engine: str) -> str:
-    """That of the engine, with another version of the connector."""
+    """Return the engine's ivy.xml with another version of the connector."""
     name, version = _parts(engine)
     return CONNECTOR.sub(rf'\1"{version}"', (HERE / name / "ivy.xml").read_text(encoding="utf-8"))
 
 
 def requirements_of(engine: str) -> str:
-    """For this Python the very packages that are here. Other Pythons may have none of that version."""
+    """Pin this program's packages for this Python. Other Pythons may lack those versions."""
     this = f"python_version == '{sys.version_info.major}.{sys.version_info.minor}'"
     name, _ = _parts(engine)
     here = [f"{beside}=={version_of(beside)} ; {this}" for beside in BESIDE[name]]

@@ -1,4 +1,4 @@
-"""Which JVMs of a run start from an archive of classes: the broker and that of the engine, if it is one of ours."""
+"""Selects the JVMs of a run that start from an archive of classes: the broker, and a shipped engine's JVM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROKER = "broker"
 
 @dataclass(frozen=True)
 class Archives:
-    """Those of a run; None where there is no JVM of ours."""
+    """The archives of a run; None if the JVM is not ours."""
 
     broker: Archive | None
     engine: Archive | None
@@ -29,15 +29,15 @@ class Archives:
 
 @dataclass(frozen=True)
 class Starts:
-    """How the JVMs of a run are started."""
+    """The options with which the JVMs of a run start."""
 
     broker: Start
     engine: Start
-    every_option: tuple[str, ...] = ()  # of each JVM of the engine, also of those that its own commands start
+    every_option: tuple[str, ...] = ()  # for every JVM of the engine, also those that its own commands start
 
 
 def in_words(starts: Starts) -> dict[str, dict[str, str]]:
-    """For the fairness card."""
+    """Return the entries for the fairness card."""
     told = {"archive of classes": {"broker": starts.broker.state, "engine": starts.engine.state}}
     return told | ({"options of all JVMs": {"engine": " ".join(starts.every_option)}} if starts.every_option else {})
 
@@ -52,19 +52,19 @@ def archives_of(spec: RunSpec, manifest: EngineManifest, surroundings: Surroundi
     broker = None if spec.kafka else archives.archive_of(BROKER, java, in_order(jvm.jars("services")), FRUGAL)
     if not manifest.archive:
         return Archives(broker, None)
-    # Of the classes that it loads the job decides, and engines with the same jars differ little.
+    # The job decides which classes are loaded; engines with the same jars differ little.
     jars = (*surroundings.jars, *jars_inside(manifest, surroundings.python))
     flags = tuple(f"{name}={value}" for name, value in sorted(spec.conf.items()) if "JavaOptions" in name)
     return Archives(broker, archives.archive_of(manifest.id, java, jars, flags))
 
 
 def starts(found: Archives) -> Starts:
-    """From what there is."""
+    """Return starts with the existing archives."""
     return _each(found, archives.start)
 
 
 def makings(found: Archives) -> Starts:
-    """Those that there are not yet are written."""
+    """Return starts that write the archives which do not exist yet."""
     return _each(found, _making)
 
 

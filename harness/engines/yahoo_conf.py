@@ -1,7 +1,7 @@
-"""The orders of a job as jobs of the original benchmark read them: flat YAML with dotted keys.
+"""The run config in the format of the original Yahoo benchmark's jobs: flat YAML with dotted keys.
 
-Such a job names brokers without their port, gives all of them one, and knows of Redis the host alone: its port is 6379,
-its database 0, and it has no password. What can't be said so is refused before the job is started.
+Such a job gets brokers without ports, one port for all of them, and only the host of Redis: the port is 6379, the
+database 0, without a password. Other addresses are refused before the job is started.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model import KafkaAddress, RedisAddress, UsageError
 
 FILE = "benchmarkConf.yaml"
 REDIS_PORT = 6379
-ZOOKEEPER_PORT = 2181  # nobody is there; some jobs want the words
+ZOOKEEPER_PORT = 2181  # no server there; some jobs require the key
 BATCH_MS = 2000
 FLUSH_MS = 1000
 
@@ -38,14 +38,14 @@ def render(config: EngineConfig) -> str:
         "storm.ackers: 2",
         f"spark.batch.time: {BATCH_MS}",
         f"spark.continuous.time: {FLUSH_MS}",
-        f"spark.continoustime: {FLUSH_MS}",  # so it is read by one of them
+        f"spark.continoustime: {FLUSH_MS}",  # one job reads this spelling
         f"time.divisor: {config.window_ms}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def refuse(kafka: KafkaAddress, redis: RedisAddress) -> None:
-    """An address that such a job can't be told."""
+    """Refuse an address that this format can't express."""
     _brokers(kafka)
     at = urlsplit(redis.url)
     if at.port != REDIS_PORT or at.path.strip("/") not in ("", "0") or at.password or at.scheme != "redis":

@@ -1,1 +1,1 @@
-"""Faults: what is done to an engine on purpose, the proof that it happened, and how it is undone."""
+"""Faults: deliberate harm to an engine or its services, the proof that it happened, and its undoing."""

@@ -1,7 +1,7 @@
-"""The change family: the engine is killed and started again with other orders, as after a release or a tuning.
+"""The change family: the engine is killed and restarted with another run config, as after a release or a tuning.
 
-That it has them is read from the file that its process was started with. What a checkpoint pins, it keeps all the
-same: its next plan says so. An engine that stops loudly gets its old orders back.
+The proof is the config file with which its process was started. A setting that the checkpoint pins is kept all the
+same, as its next plan shows. An engine that stops loudly gets its old config back.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Orders = Mapping[str, Any]
 
 
 class Change(Downtime):
-    """`to` and `back` are keys of an engine's orders; `pinned` is a key of a plan that tells what came of it."""
+    """Restarts the engine with another run config. `to` and `back` are parts of it; `pinned` is a key of the plan that
+    shows the effect."""
 
     def __init__(self, spec: FaultSpec, context: Context, to: Orders, back: Orders, pinned: str = "") -> None:
         super().__init__(spec, context)
@@ -39,7 +40,7 @@ class Change(Downtime):
         self._told_before = self._kept = ""
 
     def check(self, now: Moment) -> None:
-        """There is always something to change."""
+        """Nothing to check: a config can always be changed."""
 
     def deed(self, now: Moment) -> None:
         self._told_before = in_plan(now.engine, self._pinned)
@@ -66,7 +67,7 @@ class Change(Downtime):
 
 
 def in_plan(engine: Engine, key: str) -> str:
-    """What the newest plan says of a setting; "" where it says nothing."""
+    """Return a setting's value in the newest plan, or ""."""
     newest = engine.progress()
     plan = engine.planned(newest.batch) if newest and key else None
     with suppress(ValueError, IndexError, TypeError, KeyError):
@@ -76,12 +77,12 @@ def in_plan(engine: Engine, key: str) -> str:
 
 
 def kept_by(key: str, before: str, now: str) -> str:
-    """That a checkpoint holds on to a setting, in words; "" where it does not."""
+    """Return the sentence that the checkpoint keeps a setting, or ""."""
     return f"its checkpoint keeps {key} = {now}" if now and now == before else ""
 
 
 def orders_of(engine: Engine) -> tuple[int, Orders]:
-    """The orders of the process that leads, and its number."""
+    """Return pid and run config of the leading process."""
     for member in engine.members():
         paths = [Path(word) for word in member.command if Path(word).name == FILE]
         with suppress(OSError, ValueError):
@@ -91,7 +92,7 @@ def orders_of(engine: Engine) -> tuple[int, Orders]:
 
 
 def difference(to: Orders, other: Orders) -> str:
-    """Only what differs: orders may hold what is not to be told."""
+    """List only the differences: a run config may hold secrets."""
     words = []
     for key, value in to.items():
         if isinstance(value, Mapping):
@@ -113,7 +114,7 @@ def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs
 
 
 def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
-    """A key that only the Spark jobs know."""
+    """Make a fault that changes a key that only the Spark jobs have."""
 
     def change(spec: FaultSpec, context: Context) -> Fault:
         conf = {**context.manifest.options, **context.spec.conf}
@@ -139,7 +140,7 @@ def _watermark(spec: FaultSpec, context: Context) -> Fault:
 
 
 def _slots(spec: FaultSpec, context: Context) -> Fault:
-    """Tasks that run at the same time."""
+    """Change the number of tasks that run at the same time."""
     to, back = {"master": f"local[{spec.options['to']}]"}, {"master": context.spec.master}
     of_spark = "" if context.manifest.on_spark else f"{context.manifest.id} does not know a master"
     local = "" if context.spec.master.startswith("local[") else f"master = {context.spec.master} is not local[N]"

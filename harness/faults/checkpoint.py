@@ -1,8 +1,7 @@
-"""The checkpoint family: the engine is down, somebody edits its checkpoint, and it is started again.
+"""The checkpoint family: the engine is down, its checkpoint is edited, and it is started again.
 
-What a batch was and what it wrote is known from the copies that the run keeps (harness/engines/spark/forgotten.py);
-the edits themselves are proved by what is in the folder before the engine is started again. An engine that stops
-loudly because of an edit gets its checkpoint back as it was.
+The content of a batch is known from the copies that the run keeps (harness/engines/spark/forgotten.py); the proof of an
+edit is the folder's state before the restart. An engine that stops loudly because of an edit gets its checkpoint back.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from harness.util.durations import seconds
 STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
 OLDER = {"batches": "3"}
 FULL = {"for": "5s"}
-KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint, while a fault is about
-TOLD = 4  # names in a proof
-BORNE = 3  # batches after which damaged state was surely read: RocksDB looks at a block only when it needs it
+KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint during a fault
+TOLD = 4  # file names listed in a proof
+BORNE = 3  # batches after which damaged state was surely read: RocksDB reads a block only on demand
 
 
 class Edit(Downtime):
-    """One edit of a checkpoint. `edit` does it and says what it was; what is said is held against the folder."""
+    """One edit of a checkpoint. `edit` makes it and returns a proof, which is checked against the folder."""
 
     def __init__(self, spec: FaultSpec, context: Context) -> None:
         super().__init__(spec, context)
@@ -45,7 +44,7 @@ class Edit(Downtime):
 
     @abstractmethod
     def edit(self, folder: Path) -> str:
-        """Returns the proof; "" when the folder does not look as it should."""
+        """Make the edit and return the proof; "" if the folder does not look as it should."""
 
     def check(self, now: Moment) -> None:
         folder = now.engine.checkpoint
@@ -60,7 +59,7 @@ class Edit(Downtime):
         self._proof = self.edit(folder)
 
     def proof(self, now: Moment) -> str:  # noqa: ARG002
-        """Seen before it was started again: by then it may have written anew what was deleted."""
+        """Return the proof taken before the restart: later the engine may have written deleted files again."""
         return self._proof
 
     def undo(self, now: Moment) -> str:
@@ -88,13 +87,13 @@ class Edit(Downtime):
         return self._replayed or None
 
     def _is_about(self, folder: Path, batch: int) -> None:
-        """The batch that will be run again."""
+        """Remember the batch that will run again."""
         self._batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
 
 
 class DeleteCommit(Edit):
-    """Of the last batch that had data: behind it there are often some without, and those would be all that is replayed.
-    What is planned behind it goes as well, of which nothing was written yet."""
+    """Deletes the commit of the last batch that had data: batches without data often follow, and would otherwise be all
+    that is replayed. Later plans go as well, since none of their output is written yet."""
 
     def edit(self, folder: Path) -> str:
         batch = last_data_batch(folder, newest_commit(folder))
@@ -103,7 +102,7 @@ class DeleteCommit(Edit):
 
 
 class DeleteOffsets(Edit):
-    """At a crash point of the batch that was being written, otherwise of the last one with data that was committed."""
+    """Deletes plan and commit of a batch: at a crash point the current one, else the last committed one with data."""
 
     def edit(self, folder: Path) -> str:
         written = self.reached is not None and self.reached.point != QUIET
@@ -132,7 +131,7 @@ class DeleteAll(Edit):
 
 
 class DamageState(Edit):
-    """One file that the engine has to load when it starts again, and the checksum beside it, is not what it was."""
+    """Damages one state file that the engine must load at its start, and deletes its checksum."""
 
     def __init__(
         self,
@@ -151,7 +150,7 @@ class DamageState(Edit):
             raise CannotStrikeError(f"sink {self._sink} keeps no state in its checkpoint")
 
     def borne(self, now: Moment) -> bool:
-        """One batch that went well is no sign: what it did not read of its state may be what is damaged."""
+        """Require several good batches: one batch may not have read the damaged part of the state."""
         reached = now.progress.batch if now.progress else -1
         return self.went_on(now) and (reached >= self._newest + BORNE or done(now) >= now.total)
 
@@ -166,7 +165,7 @@ class DamageState(Edit):
 
 
 class RestoreOlder(Edit):
-    """A copy is taken while the engine stands still, and put back some batches later."""
+    """Copies the checkpoint while the engine is held at a point, and puts the copy back some batches later."""
 
     def __init__(self, spec: FaultSpec, context: Context, batches: int) -> None:
         super().__init__(spec, context)
@@ -194,7 +193,7 @@ class RestoreOlder(Edit):
 
 
 class DiskFull(Strike):
-    """Its checkpoint lies on a small disk of its own, and there is no room on it for a while."""
+    """Puts the checkpoint on a separate small disk, which is full for a while."""
 
     def __init__(self, context: Context, hold_ms: float) -> None:
         self.hold_ms = hold_ms
@@ -214,12 +213,12 @@ class DiskFull(Strike):
         return f"a write to it is answered by {refusal}" if refusal else ""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        """What it deletes would be room for what it writes."""
+        """Fill again: files that the engine deletes would make space for its writes."""
         self._disk(now).fill()
         return super().holds(now, landed_ms)
 
     def heal(self, now: Moment) -> None:
-        self._before = done(now)  # what was under way when the disk became full may have been committed
+        self._before = done(now)  # a batch in progress when the disk filled up may have been committed
         self._disk(now).free()
 
     def healed(self, now: Moment) -> str:
@@ -238,7 +237,7 @@ class DiskFull(Strike):
 
 
 def last_data_batch(folder: Path, newest: int) -> int:
-    """The newest one up to `newest` that took records."""
+    """Return the newest batch up to `newest` that read records."""
     for batch in range(newest, 0, -1):
         with suppress(OSError, ValueError):
             if parse(folder / "offsets" / str(batch)).done != parse(folder / "offsets" / str(batch - 1)).done:
@@ -247,7 +246,7 @@ def last_data_batch(folder: Path, newest: int) -> int:
 
 
 def remove(folder: Path, paths: list[Path]) -> str:
-    """Delete files with their hidden checksums, and say which of them are there no more."""
+    """Delete files with their hidden checksums, and return the names that are gone as the proof."""
     for path in paths:
         path.unlink(missing_ok=True)
         _crc_of(path).unlink(missing_ok=True)
@@ -259,13 +258,13 @@ def remove(folder: Path, paths: list[Path]) -> str:
 
 
 def version_file(folder: Path, version: int) -> Path | None:
-    """Of the state that batch `version` begins with: the largest file, or what comes closest to that version."""
+    """Return the largest state file of that version, or of the nearest earlier one."""
     found = [(int(path.stem), path.stat().st_size, path) for path in _state_files(folder) if int(path.stem) <= version]
     return max(found)[2] if found else None
 
 
 def data_file(folder: Path, version: int) -> Path | None:
-    """Where the values of that state lie: for RocksDB its newest table."""
+    """Return the file with the state's values: for RocksDB its newest table."""
     newest = version_file(folder, version)
     if newest is None:
         return None
@@ -278,13 +277,13 @@ def half(content: bytes) -> bytes:
 
 
 def flipped(content: bytes) -> bytes:
-    """One bit of the byte in the middle."""
+    """Flip one bit of the middle byte."""
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
 def told_change(name: Path, before: bytes, after: bytes) -> str:
-    """Held against what was there; "" when nothing changed."""
+    """Describe the change of a file; "" if nothing changed."""
     if len(after) < len(before):
         return f"{name} has {len(after):,} of its {len(before):,} bytes, and its .crc is gone"
     changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
@@ -295,7 +294,7 @@ def told_change(name: Path, before: bytes, after: bytes) -> str:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Whole, as it stands. What is purged while we look is not part of it."""
+    """Copy a folder as it is, without files that are purged meanwhile."""
     shutil.rmtree(target, ignore_errors=True)
     for path in (source, *source.rglob("*")):
         place = target / path.relative_to(source)
@@ -309,7 +308,7 @@ def copy(source: Path, target: Path) -> None:
 
 def _folder(now: Moment) -> Path:
     folder = now.engine.checkpoint
-    assert folder is not None  # `check` has looked
+    assert folder is not None  # `check` has verified it
     return folder
 
 
@@ -336,7 +335,7 @@ def _state_files(folder: Path) -> list[Path]:
 
 
 def _grown(before: bytes | None, after: bytes | None) -> str:
-    """Two plans, as far as they can be read, in records."""
+    """Compare the record counts of two plans, if both can be parsed."""
     with suppress(ValueError, AttributeError, IndexError):
         old, new = (sum(_ends_of(plan)) for plan in (before or b"", after or b""))
         return f"up to {new:,} records where it had been {old:,}"

@@ -1,10 +1,10 @@
-"""Plans of several faults. Each step waits for its own moment, and only when its turn has come.
+"""Plans of several faults. A step begins to wait for its moment only when its turn has come.
 
 A; B                one after the other: B begins to wait when A is over
 any(A; B)           whichever moment comes first; the others never strike
-repeat(3; A)        so often, each time from the beginning
+repeat(3; A)        that many times, each time from the beginning
 flip-flop(2; A; B)  A, B, A, B
-stagger(5s; A; B)   one after the other, and before each a pause of up to that long, drawn from the seed
+stagger(5s; A; B)   one after the other, each after a pause of up to this length, drawn from the seed
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.model import FaultReport
 
 
 class Sequenced:
-    """One after the other, each after its pause. See `harness.faults.base.Fault`."""
+    """Steps one after the other, each after its pause. See `harness.faults.base.Fault`."""
 
     def __init__(self, steps: Sequence[Fault], pauses_ms: Sequence[float] = ()) -> None:
         self._steps = list(steps)
@@ -89,5 +89,5 @@ class First:
             step.heal(now)
 
     def reports(self) -> tuple[FaultReport, ...]:
-        """Of the others nothing was ever done."""
+        """Report only the chosen step: the others never struck."""
         return self._chosen.reports() if self._chosen else self._steps[0].reports()

@@ -1,9 +1,9 @@
-"""What is done to an engine while it is down: to the files of its checkpoint, to its orders.
+"""Faults that change something while the engine is down: its checkpoint, its config, its job.
 
-It is killed where it stands still, the deed is done and looked at, and it is started again. Then it goes on, or it
-stops loudly. In that case the deed is undone, as its operators would do when they read why it stopped, and it has to
-go on after all. At a moment of progress it is killed before its next write, where it can be asked to stand still
-there: so that what is seen afterwards comes from the deed, and not from a batch that was half written.
+The engine is killed while it stands still, the change is made and verified, and it is started again. Then it goes on,
+or it stops loudly. In that case the change is undone, as its operators would do upon the error, and it must go on after
+all. For a moment of progress it is killed before its next write, if it can be held there: then the effect comes from
+the change and not from a half-written batch.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from harness.faults.strike import Strike, missing_for, need_more_to_do, struck, 
 from harness.model import FaultSpec
 from harness.util.texts import shown
 
-# To come to a standstill, to be killed, to be looked at, on a machine that has much else to do.
+# Time to reach the point, to be killed and to be examined, on a busy machine.
 SLOW_MS = 60_000.0
 QUIET = "c1"
 
 
 class Downtime(Strike):
-    """The families say what is done while it is down, what is seen of it, and how it is undone."""
+    """The base class: families define the change, its proof, and its undoing."""
 
-    by_results = False  # one that reports no progress is seen to go on by what it writes
+    by_results = False  # without progress reports, the written results show that it goes on
 
     def __init__(self, spec: FaultSpec, context: Context) -> None:
         self._ready_ms = context.manifest.ready_s * 1000
@@ -41,35 +41,35 @@ class Downtime(Strike):
         self._killed = ""
         self._starts = 0
         self._before = 0
-        self._up_ms = 0  # when it was first looked at after its new start
+        self._up_ms = 0  # first poll after its restart
         self._end = ""
 
     @abstractmethod
     def check(self, now: Moment) -> None:
-        """Whether there is something to do it to; else raises CannotStrikeError. The engine is up."""
+        """Raise CannotStrikeError if there is nothing to change. The engine is up."""
 
     @abstractmethod
     def deed(self, now: Moment) -> None:
-        """Do it. The engine is down."""
+        """Make the change. The engine is down."""
 
     @abstractmethod
     def proof(self, now: Moment) -> str:
-        """What is seen of the deed in the world. The engine was started again."""
+        """Return the proof of the change, observed after the restart."""
 
     @abstractmethod
     def undo(self, now: Moment) -> str:
-        """Take it back, and say so. The engine is down."""
+        """Undo the change, and return a sentence about it. The engine is down."""
 
     @abstractmethod
     def effect(self, now: Moment) -> str:
-        """What there is to be said when it has gone on."""
+        """Return remarks once the engine has gone on."""
 
     def take_down(self, now: Moment) -> str:
-        """How it goes down: a proof in words."""
+        """End the engine and return the proof."""
         return now.engine.kill()
 
     def borne(self, now: Moment) -> bool:
-        """Whether the engine has shown that it can live with the deed."""
+        """Return whether the engine has shown that it works despite the change."""
         return self.went_on(now)
 
     def inject(self, now: Moment) -> str:
@@ -86,13 +86,13 @@ class Downtime(Strike):
             self._strike(now)
         if not self._killed:
             if done(now) >= now.total > 0:
-                self.land_within_ms = 0.0  # there is no further write to stand still before
+                self.land_within_ms = 0.0  # no further write follows, before which it could be held
             return ""
         seen = self.proof(now)
         return f"{self._killed}; {seen}" if seen and self._asks else seen
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        """Until it has borne it or stopped."""
+        """Hold until it has gone on or stopped."""
         self._up_ms = self._up_ms or now.now_ms
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
@@ -102,14 +102,14 @@ class Downtime(Strike):
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
-        """The supervisor starts what has stopped by itself; what hangs, or is up already, is killed here."""
+        """The supervisor restarts an engine that stopped by itself; one that hangs or is up is killed here."""
         if not self._killed:
             now.engine.disarm()
         elif self._end:
             was_up = now.engine.alive()
             if was_up:
                 now.engine.kill()
-            self._before = max(self._before, done(now))  # it may have gone on for a while before it stopped
+            self._before = max(self._before, done(now))  # it may have progressed before it stopped
             self._up_ms = now.now_ms
             self._end += f"; {self.undo(now)}"
             if was_up:
@@ -150,7 +150,7 @@ class Downtime(Strike):
 
 
 def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
-    """On its course, or why this engine can't have it."""
+    """Make the fault, or an idle one with the reasons why this engine can't have it."""
     manifest = context.manifest
     missing = [*unresumed(manifest)]
     if not (manifest.progress or strike.by_results):
@@ -161,13 +161,13 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
 
 
 def _last_words(now: Moment) -> str:
-    """Of an engine that stopped: the exception in which its log ends."""
+    """Return the exit code and the exception at the end of a stopped engine's log."""
     words = _joined(now.engine.last_words().lines) or "it said nothing"
     return f"exit code {now.engine.exit_code()}, {words!r}"
 
 
 def _complaint(now: Moment) -> str:
-    """Of an engine that is up and does nothing: it may fail and begin again for ever, and its log alone says so."""
+    """Return the exception in the log of an engine that is up and does nothing: it may fail and retry for ever."""
     words = _joined(complaint.exception(now.engine.last_words().lines))
     return f", and its log says {words!r}" if words else ""
 

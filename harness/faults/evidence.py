@@ -1,4 +1,4 @@
-"""The committed evidence that faults were seen landing in real runs: a line of JSON for each."""
+"""The committed evidence that faults took effect in real runs: one line of JSON each."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FILE = Path(__file__).with_name("evidence.jsonl")
 
 @dataclass(frozen=True)
 class Evidence:
-    """One run in which a fault landed, and the proof that its report gave."""
+    """One run in which a fault took effect, and the proof in its report."""
 
-    fault: str  # as it was planned
+    fault: str  # as planned
     kind: str  # its name
     engine: str
     sink: str

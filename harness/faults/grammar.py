@@ -1,10 +1,10 @@
-"""How faults are written: `kill@c3:batch=3`, `redis-pause(for=3s)@t>=10s`, `none`, and plans of several of them.
+"""Parses faults: `kill@c3:batch=3`, `redis-pause(for=3s)@t>=10s`, `none`, and plans of several of them.
 
     FAULT = NAME[(OPTION=VALUE, ...)][@WHEN]      STEPS = FAULT; FAULT; ...
     PLAN  = STEPS | any(STEPS) | repeat(N; STEPS) | flip-flop(N; STEPS) | stagger(TIME; STEPS)
 
-Without a WHEN a fault takes its usual moment. Combinators may hold each other. The names are those of the catalogue;
-see harness/faults/registry.py.
+Without a WHEN a fault takes its default moment. Combinators may be nested. The names are those of the catalogue; see
+harness/faults/registry.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMBINATORS = ("any", *COUNTED, "stagger")
 
 
 def parse(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
-    """A fault, a plan, or `none`."""
+    """Parse a fault, a plan, or `none`."""
     written = text.strip()
     if written == NONE.text:
         return NONE
@@ -60,7 +60,7 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
     if not parts:
         raise NotUnderstoodError(f"{name} has no steps")
     steps = tuple(_plan(part, kinds) for part in parts)
-    if name == "stagger":  # its text seeds its pauses: equal plans have equal ones, however they are spaced
+    if name == "stagger":  # the text seeds the pauses: equal plans have equal pauses, whatever their spacing
         text = f"{name}({'; '.join([options['pause'], *(step.text for step in steps)])})"
     plan = FaultSpec(text, name, options=options, steps=steps)
     if (strikes := _strikes(plan)) > MOST_STRIKES:
@@ -69,7 +69,6 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
 
 
 def _strikes(fault: FaultSpec) -> int:
-    """How often something is done in all."""
     if not fault.steps:
         return 1
     return int(fault.options.get("times", 1)) * sum(_strikes(step) for step in fault.steps)
@@ -77,7 +76,7 @@ def _strikes(fault: FaultSpec) -> int:
 
 def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     inside, closed, behind = text.rpartition(")")
-    behind, at, moment = behind.partition("@")  # what stands in a bracket may hold one too
+    behind, at, moment = behind.partition("@")  # the text in brackets may hold an @ too
     head = f"{inside}{closed}{behind}"
     name, bracket, rest = head.partition("(")
     if name not in kinds:
@@ -116,7 +115,7 @@ def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
 
 
 def _check_option(key: str, value: str, usual: str) -> None:
-    """A default says what an option looks like: a time, a count, or a word."""
+    """Check a value against the default, which defines the format: a time, a count, or a word."""
     if TIME.fullmatch(usual):
         seconds(value, key)
     elif usual.isdecimal() and not whens.is_count(value):
@@ -124,14 +123,14 @@ def _check_option(key: str, value: str, usual: str) -> None:
 
 
 def _inside(rest: str) -> str:
-    """What stands before the bracket that closes at the very end."""
+    """Return the text before the bracket that closes at the very end."""
     if not rest.endswith(")"):
         raise NotUnderstoodError("a bracket is not closed, or something stands behind it")
     return rest[:-1].strip()
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """At separators outside of all brackets."""
+    """Split at separators outside of all brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

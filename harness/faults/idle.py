@@ -1,4 +1,4 @@
-"""Faults that do nothing: none was asked for, or this engine can't suffer the one that was."""
+"""Faults that do nothing: none was planned, or this engine can't have the planned one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.model import FaultReport, FaultSpec
 
 
 class Idle:
-    """Says why nothing happened. Unreachable (n/a) when something was asked for."""
+    """A fault that reports why it did not happen. A planned one is unreachable (n/a)."""
 
     def __init__(self, spec: FaultSpec, missing: tuple[str, ...] = ()) -> None:
         self.needs = missing

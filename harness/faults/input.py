@@ -1,8 +1,8 @@
 """The input family: disorder that is switched on in the middle of a run.
 
-All randomness of a run is spent when its tape is sealed, so an input fault changes the tape (`reshape`), and what is
-sent is known event by event as ever. That it landed is read from Kafka: records as the engine gets them, or the ends
-of partitions. Nothing has to be undone: the disorder ends with its time.
+All randomness of a run is used when its tape is sealed, so an input fault changes the tape (`reshape`), and each sent
+event is known as ever. The proof is read from Kafka: records as the engine gets them, or the ends of partitions.
+Nothing has to be undone: the disorder ends with its time.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from harness.util.texts import many
 
 AT_ONCE = 5000
 FIND_WITHIN_S = 10.0
-BEFORE_MS = 500  # its first record may have been sent before it is polled
-# A rate or a silence is believed when it lasted so long, or half of the fault's own time if that is less.
+BEFORE_MS = 500  # the fault's first record may have been sent before the first poll
+# A rate or a silence must last this long to count, or half of the fault's own time if that is less.
 SEEN_FOR_MS = 1000.0
-# What was dated so far beyond its sending is no clock's error.
+# An event dated this far beyond its send time is no clock error.
 FUTURE_FROM_SHARE = 0.5
 IDLE_PARTITION = 0
 
 
 @dataclass(frozen=True)
 class Record:
-    """What of a record tells of these faults."""
+    """The parts of a record that these faults need."""
 
-    event: int | None  # None: no key of ours
-    time_ms: int | None  # None: it is no event
+    event: int | None  # None: not one of our keys
+    time_ms: int | None  # None: not an event
     ad: str
     partition: int
     sent_ms: int
 
 
 class Listener:
-    """Reads the topic from a moment on."""
+    """A consumer that reads the topic from a given time on."""
 
     def __init__(self, field: Field, since_ms: int) -> None:
         self._consumer = Consumer(
@@ -83,7 +83,7 @@ def _record(key: bytes | str | None, value: bytes | str | None, partition: int, 
 
 
 class _Input(Strike):
-    """The tape does it; here it is only watched for."""
+    """A watcher: the tape itself makes the fault happen."""
 
     colour = "tab:olive"
 
@@ -124,7 +124,7 @@ class _ByRecords(_Input):
 
     @abstractmethod
     def seen(self, records: list[Record]) -> str:
-        """The proof from the records that came since the last look, or "" for not yet."""
+        """Return the proof from the records since the last poll, or "" for not yet."""
 
     def heal(self, _now: Moment) -> None:
         if self._listener:
@@ -143,7 +143,7 @@ class Future(_ByRecords):
 
 
 class Poison(_ByRecords):
-    """Several, because disorder may send some all the time."""
+    """Requires several bad records, because disorder may always send some."""
 
     def __init__(self, fault: FaultSpec, kind: Kind) -> None:
         super().__init__(fault, kind)
@@ -174,7 +174,7 @@ class Duplicates(_ByRecords):
 
 
 class Skew(_ByRecords):
-    """Against what the most frequent ad would have by chance."""
+    """Compares the most frequent ad with the planned share."""
 
     def __init__(self, fault: FaultSpec, kind: Kind) -> None:
         super().__init__(fault, kind)
@@ -187,13 +187,13 @@ class Skew(_ByRecords):
             return ""
         ad, count = self._ads.most_common(1)[0]
         if count < share(self._fault, self._kind) / 2 * total:
-            self._ads.clear()  # of before it began
+            self._ads.clear()  # counted before it began
             return ""
         return f"{count / total:.0%} of {many(total, 'record')} read from Kafka since were of ad {ad[:8]}"
 
 
 class Silent(_ByRecords):
-    """Servers that were heard before, then not for a while in which others were, and then again."""
+    """Looks for servers that were silent for a while in which others sent, and then came back."""
 
     def __init__(self, fault: FaultSpec, kind: Kind) -> None:
         super().__init__(fault, kind)
@@ -212,12 +212,12 @@ class Silent(_ByRecords):
         return ""
 
     def holds(self, _now: Moment, _landed_ms: int) -> bool:
-        return False  # that it came back was the proof
+        return False  # its return was the proof
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Where the partitions ended at one moment."""
+    """The end offsets of the partitions at one moment."""
 
     at_ms: int
     of: dict[int, int]
@@ -228,7 +228,7 @@ class Ends:
 
 
 class _ByEnds(_Input):
-    """Proved by how the ends of partitions move; nothing is read."""
+    """Proved by the end offsets of partitions; no record is read."""
 
     def __init__(self, fault: FaultSpec, kind: Kind) -> None:
         super().__init__(fault, kind)
@@ -245,7 +245,7 @@ class _ByEnds(_Input):
         assert now.field
         needed_ms = min(SEEN_FOR_MS, self.hold_ms / 2)
         if self._first is None:
-            if self._before and now.now_ms - self._before.at_ms >= min(500.0, self.hold_ms / 4):  # what was on its way
+            if self._before and now.now_ms - self._before.at_ms >= min(500.0, self.hold_ms / 4):  # records in transit
                 self._first = _ends(now.field, now)
             return ""
         if now.now_ms - self._first.at_ms < needed_ms:
@@ -257,11 +257,11 @@ class _ByEnds(_Input):
 
     @abstractmethod
     def moved(self, first: Ends, newest: Ends) -> str:
-        """The proof, from the ends at two moments."""
+        """Return the proof from the ends at two moments."""
 
 
 class Burst(_ByEnds):
-    """Against the mean rate up to the burst."""
+    """Compares the rate with the mean rate before the burst."""
 
     def moved(self, first: Ends, newest: Ends) -> str:
         usual = self._usual_per_s
@@ -284,7 +284,7 @@ def _ends(field: Field, now: Moment) -> Ends:
     return Ends(now.now_ms, end_offsets(field.kafka_address, field.topic))
 
 
-# What becomes of the tape.
+# Changes of the tape.
 
 
 def length_ms(fault: FaultSpec, kind: Kind) -> float:

@@ -1,8 +1,8 @@
-"""The job family: the engine is ended in a stated way, and another job takes its place, as in an upgrade.
+"""The job family: the engine is ended in a given way, and another job replaces it, as in an upgrade.
 
-The new job finds a copy of the old one's state, so that the old one can have its own back where the new one does not
-go on. Which job runs is read from the process that was started. It may answer another question: what is right then is
-declared before (harness/evidence/changed_query.py).
+The new job gets a copy of the old one's state, so that the old job can go on with its own state if the new one fails.
+The proof is the program of the started process. The new job may answer another question: the correct results are then
+declared beforehand (harness/evidence/changed_query.py).
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ STATES = ("copy", NO_STATE)
 NEW_TOPIC = "new"
 TOPICS = (SAME, NEW_TOPIC)
 BEGINS_OPTION = "streamgauge.source.startingOffsets"
-# What another question is made of, and by which option of its orders a job is told so.
+# The parts of a question, and the option of the run config that sets each.
 QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""}
-SAVEPOINT = "execution.state-recovery.path"  # of Flink: with which state it begins
-SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may hold a plus of its own
+SAVEPOINT = "execution.state-recovery.path"  # of Flink: the state to begin with
+SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may contain a plus
 
 Orders = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
-    """`to`: the job that takes its place. `asked`, `back`: orders of a job with another question, and those before."""
+    """Replaces the job by `to`. `asked` and `back` are run configs: with another question, and the previous one."""
 
     by_results = True
 
@@ -58,7 +58,7 @@ class ChangeJob(Downtime):
         self._asked, self._back = asked, back
         self._anew, self._means = spec.options["state"] == NO_STATE, spec.options["means"]
         self._elsewhere, self._partitions = spec.options["topic"] == NEW_TOPIC, context.spec.tape.partitions
-        self._asks = self._asks and not self._clean  # what stands still does not end by itself
+        self._asks = self._asks and not self._clean  # a held engine does not end by itself
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
         self._kept = ""
@@ -69,7 +69,7 @@ class ChangeJob(Downtime):
         return now.engine.end() if self._clean else now.engine.kill()
 
     def check(self, now: Moment) -> None:
-        """There is always a job to change."""
+        """Nothing to check: a job can always be replaced."""
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
@@ -88,17 +88,17 @@ class ChangeJob(Downtime):
             now.engine.change(self._asked)
 
     def _turn_to_a_new_topic(self, field: Field) -> None:
-        """Nothing comes into it: all that is still to come comes into the old one."""
-        name = f"{field.topic}.next"  # it goes with the run, as all topics below its own do
+        """Switch to a new topic that stays empty: all further events go to the old one."""
+        name = f"{field.topic}.next"  # deleted with the run, like all topics below the run's own
         kafka.create_topic(field.kafka_address, name, self._partitions)
         self._asked, self._back = {**self._asked, "topic": name}, {**self._back, "topic": field.topic}
 
     def _from_the_seam(self, topic: str) -> Mapping[str, str]:
-        """Where a job without a state does not begin by itself."""
+        """Set the start offsets of a job without state, which by default starts elsewhere."""
         return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._seam.restored))})}
 
     def borne(self, now: Moment) -> bool:
-        """What the old job had planned is no sign: the new one has to plan something itself."""
+        """The old job's plans prove nothing: the new job has to plan something itself."""
         planned = sum(self._seam.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
@@ -146,9 +146,9 @@ class ChangeJob(Downtime):
 
 
 def runs(job: Job, leads: Member) -> bool:
-    """Whether the process that was started has become the job's program, or another one that its command names and that
-    takes its place: in its first moments it is one of ours, and between two programs it has no command line. What a
-    script of anybody's becomes nobody knows."""
+    """Return whether the process has become the job's program, or another program that its command names and that
+    replaces it: at first the process is one of ours, and between two programs it has no command line. A user's script
+    may become any program."""
     if job.manifest.simulated:
         return True
     around = {"{python}": str(job.surroundings.python), "{java}": job.surroundings.java}
@@ -159,12 +159,12 @@ def runs(job: Job, leads: Member) -> bool:
 
 
 def left_nothing(state: Path | None) -> bool:
-    """Whether a job that has ended left no state. None: nobody can look where it lies."""
+    """Return whether an ended job left no state. None means that its place can't be read."""
     return state is not None and not (state.is_dir() and any(state.iterdir()))
 
 
 def copied(state: str, start: int) -> str:
-    """A copy of the state beside it; what is not on this machine is shared."""
+    """Copy the state beside itself; a state that is not on this machine is shared."""
     if not state or not (folder := Path(state)).is_dir():
         return state
     shutil.copytree(folder, copy := beside(state, start))
@@ -172,12 +172,12 @@ def copied(state: str, start: int) -> str:
 
 
 def beside(state: str, start: int) -> str:
-    """Where the state of a start lies that is none of its predecessor's."""
+    """Return the path for the separate state of a later start."""
     return str(Path(state).with_name(f"{Path(state).name}-of-start-{start}"))
 
 
 def others(fault: FaultSpec, own: EngineManifest) -> list[EngineManifest]:
-    """The jobs that a plan starts beside the run's own."""
+    """List the jobs that a plan starts besides the run's own."""
     return [other_job(leaf, own) for leaf in fault.leaves if leaf.action == KINDS[0].name]
 
 
@@ -187,7 +187,7 @@ def other_job(spec: FaultSpec, own: EngineManifest) -> EngineManifest:
 
 
 def settings_of(spec: FaultSpec) -> dict[str, str]:
-    """That the new job alone has: KEY=VALUE, or several with a plus between them."""
+    """Return the settings of the new job alone: KEY=VALUE, or several joined by a plus."""
     words = [] if spec.options["conf"] == SAME else SEVERAL.split(spec.options["conf"])
     return {key: value for key, _, value in (word.partition("=") for word in words)}
 
@@ -214,7 +214,7 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
 
 
 def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterator[str]:
-    """Why another question can't be put."""
+    """Yield the reasons why the question can't be changed."""
     means, words = spec.options["means"], {name: spec.options[name] for name in QUESTION}
     asks = any(word != SAME for word in words.values())
     if means not in MEANS:
@@ -231,7 +231,7 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
 
 
 def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
-    """What of its state and of its settings can't be."""
+    """Yield the reasons why this state or these settings are impossible."""
     state, settings = spec.options["state"], settings_of(spec)
     if not all(key and value for key, value in settings.items()):
         yield f"conf = {spec.options['conf']} is no KEY=VALUE"
@@ -251,7 +251,7 @@ def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
 
 
 def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orders, Orders]:
-    """Of a job that answers what is asked, and of the one before."""
+    """Return the run configs for the new question and for the previous one."""
     options, given = spec.options, context.spec.conf
     told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}
     told |= settings_of(spec)

@@ -1,8 +1,8 @@
-"""The kafka family: harm to the broker, and to the topic under its reader. Only to a Kafka of our own.
+"""The kafka family: harm to the broker, and to the topic under its reader. An external Kafka is never harmed.
 
-What is proved comes from the process and from Kafka's own metadata: it is gone and nobody listens, it is in state T,
-the log begins later than where the engine had read to, the topic has another id, a transaction is open or aborted.
-What a fault takes out of the log is read and kept before, so that it is known to the single event what was lost.
+Proofs come from the process and from Kafka's own metadata: the process is gone and its port is closed, it is in state
+T, the log begins after the engine's read position, the topic has another id, a transaction is open or aborted. Records
+that a fault removes from the log are read and kept before, so that each lost event is known.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from harness.util.texts import many
 from harness.util.wait import wait_until
 
 NEEDS = "an embedded Kafka"
-SLOW_MS = 60_000.0  # to end, to be written or to be started, on a machine that has much else to do
+SLOW_MS = 60_000.0  # to end, to be written or to be started, on a busy machine
 END_DEADLINE_S = 60.0
 STOP_DEADLINE_S = 10.0
-ORDERLY_END = 143  # a Java program that ends by SIGTERM
+ORDERLY_END = 143  # exit code of a Java program after SIGTERM
 STILL_S = 0.3
 SHARE = re.compile(r"(\d+)%")
 ANY_MOMENT = ("point", "batch", "offset", "time", "now")
@@ -40,7 +40,7 @@ Offsets = dict[int, int]
 
 
 class KafkaStrike(Strike):
-    """What all of the family share: how they find Kafka and the run's topic."""
+    """The base class of the family."""
 
     colour = "tab:brown"
     land_within_ms = SLOW_MS
@@ -62,7 +62,7 @@ def server_of(now: Moment) -> EmbeddedKafka:
 
 
 def broker_of(now: Moment) -> EmbeddedKafka:
-    """The one broker; where a plan asks for three there is none that is all of Kafka."""
+    """Return the single broker; raise if the plan has a cluster of three."""
     server = server_of(now)
     if isinstance(server, EmbeddedCluster):
         raise CannotStrikeError("another fault of this plan wants three brokers; kafka-leader-change kills one of them")
@@ -83,7 +83,7 @@ def ends_of(now: Moment) -> Offsets:
 
 
 def standing_still(now: Moment) -> Offsets:
-    """Where the log ends when the ad servers are held: what they had handed over before is on its way for a moment."""
+    """Return where the log ends while the ad servers are paused; records in transit take a moment to arrive."""
     seen: list[Offsets] = []
 
     def still() -> Offsets | None:
@@ -127,7 +127,7 @@ class Down(KafkaStrike):
 
 
 class Kill(Down):
-    """SIGKILL. What the broker had written is in the page cache, and so are there again."""
+    """SIGKILL. The data that the broker had written is in the page cache, and so survives."""
 
     def end(self, server: EmbeddedKafka) -> str:
         server.child.kill_group()
@@ -135,7 +135,7 @@ class Kill(Down):
 
 
 class Restart(Down):
-    """SIGTERM: it hands over, writes what it has, and ends by itself."""
+    """SIGTERM: the broker hands over, writes its data, and ends by itself."""
 
     def end(self, server: EmbeddedKafka) -> str:
         server.child.stop(END_DEADLINE_S)
@@ -148,10 +148,10 @@ class Restart(Down):
 
 
 class Pause(KafkaStrike):
-    """SIGSTOP: connections stand, and nothing is answered."""
+    """SIGSTOP: connections stay open, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
-        """On a busy machine it takes a moment until it stands still, and until then it looks as if it would answer."""
+        """On a busy machine the process takes a moment to stop, and until then seems to answer."""
         child = broker_of(now).child
         child.signal_group(signal.SIGSTOP)
         wait_until(lambda: self._stopped(now), deadline_s=STOP_DEADLINE_S, what=f"process {child.pid} to be in state T")
@@ -175,7 +175,7 @@ class Pause(KafkaStrike):
 
 
 class DeleteRecords(KafkaStrike):
-    """The engine is down for a while, and a part of what came in meanwhile is deleted before it has read it."""
+    """The engine is down for a while, and part of the records that arrive meanwhile is deleted unread."""
 
     stops_engine = True
 
@@ -190,7 +190,7 @@ class DeleteRecords(KafkaStrike):
         server_of(now)
         need_more_to_do(now)
         killed = now.engine.kill()
-        newest = now.engine.progress()  # it may have done more between our look and its end
+        newest = now.engine.progress()  # it may have progressed between our poll and its end
         self._done = dict(newest.offsets) if newest else {}
         self._since_ms, self._starts = now.now_ms, now.engine.starts
         return f"{killed}; it had done {many(sum(self._done.values()), 'record')}"
@@ -209,7 +209,7 @@ class DeleteRecords(KafkaStrike):
         now.engine.restart()
 
     def healed(self, now: Moment) -> str:
-        """No one brings back what was deleted; the engine has to say so, or not."""
+        """Deleted records never come back; the engine has to report the loss."""
         starts = now.engine.starts
         return f"the engine was started again (start {starts})" if starts > self._starts else ""
 
@@ -224,7 +224,7 @@ class DeleteRecords(KafkaStrike):
 
 
 class Recreate(KafkaStrike):
-    """The topic goes with all that is in it, and another one gets its name. The ad servers are held meanwhile."""
+    """The topic is deleted with its records, and a new one gets its name. The ad servers are paused meanwhile."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,7 +254,7 @@ class Recreate(KafkaStrike):
         return f"its id was {self._before} and is {after}; of the records {self._unread:,} had not been done"
 
     def heal(self, now: Moment) -> None:
-        """What is gone is gone."""
+        """Do nothing: the records are lost."""
 
     def healed(self, now: Moment) -> str:
         ends = ends_of(now)
@@ -262,7 +262,7 @@ class Recreate(KafkaStrike):
 
 
 class AddPartitions(KafkaStrike):
-    """The topic has more partitions than when the engine looked, and in each new one lies an event that counts."""
+    """The topic gets more partitions than when the engine started, each with one event that counts."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -285,14 +285,14 @@ class AddPartitions(KafkaStrike):
         return f"it has {len(ends)}, and an event of ours lies in each of the new ones: {new}"
 
     def heal(self, now: Moment) -> None:
-        """Kafka can't take partitions away."""
+        """Do nothing: Kafka can't remove partitions."""
 
     def healed(self, now: Moment) -> str:  # noqa: ARG002
         return "they stay"
 
 
 class AbortedTransaction(KafkaStrike):
-    """Events that look like all others lie in the log and were never said: their producer aborts."""
+    """Events in the log that must not be counted: their producer aborts the transaction."""
 
     def __init__(self, records: int, hold_s: float) -> None:
         super().__init__(hold_s)
@@ -316,13 +316,13 @@ class AbortedTransaction(KafkaStrike):
     def heal(self, now: Moment) -> None:  # noqa: ARG002
         if self._abort:
             self._abort()
-            self._abort = None  # the producer goes with it
+            self._abort = None  # this releases the producer
 
     def healed(self, now: Moment) -> str:
         ends, stable = ends_of(now), kafka.stable_offsets(*topic_of(now))
         if any(stable[p] < end for p, end in ends.items()):
             return ""
-        log_of(now).send(list(ends))  # a partition must not end in what nobody may read: its reader could not tell
+        log_of(now).send(list(ends))  # a partition must not end in aborted records: its reader could not report the end
         return "it was aborted, the last stable offsets are the ends again, and an event of ours follows"
 
 
@@ -344,7 +344,7 @@ def missing(context: Context) -> tuple[str, ...]:
 
 
 def missing_for_deletion(context: Context) -> tuple[str, ...]:
-    """The engine is killed for it, and what it has done must be known."""
+    """Require a resumable engine with progress: it is killed, and its progress must be known."""
     engine = context.manifest
     tells = (
         ()

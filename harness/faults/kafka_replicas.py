@@ -1,6 +1,6 @@
-"""The part of the kafka family that needs three brokers: who leads a partition changes, with or without a loss.
+"""The part of the kafka family that needs three brokers: the leader of a partition changes, with or without a loss.
 
-What is proved is what Kafka's metadata say before and after: who leads, who is in sync, where the partitions end.
+Proofs are Kafka's metadata before and after: leaders, in-sync replicas, end offsets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def in_sync_again(now: Moment) -> str:
 
 
 class LeaderChange(KafkaStrike):
-    """The broker that leads partition 0 is killed; others, which have all that it had, take over."""
+    """The leader of partition 0 is killed; brokers with all of its records take over."""
 
     def __init__(self, hold_s: float) -> None:
         super().__init__(hold_s)
@@ -83,10 +83,11 @@ class LeaderChange(KafkaStrike):
 
 
 class UncleanElection(KafkaStrike):
-    """Two brokers are away while the third takes records alone; then it dies, and one that lacks them leads.
+    """Two brokers are down while the third accepts records alone; then it dies, and a broker that lacks them becomes
+    leader.
 
-    Those records are ours, and the ad servers are held all the while: a producer that finds its own confirmed records
-    gone has to give up, and then the load would be what is broken.
+    Those records are ours, and the ad servers are paused all the while: a producer whose confirmed records vanish has
+    to give up, so the load would break instead of the engine.
     """
 
     def __init__(self, records: int, alone_s: float) -> None:
@@ -95,8 +96,8 @@ class UncleanElection(KafkaStrike):
         self.land_within_ms = self._alone_ms + 5 * SLOW_MS
         self.heal_within_ms = 2 * SLOW_MS
         self._leader = self._next = self._sent_ms = self._unread = 0
-        self._ends: Offsets = {}  # when the followers died ...
-        self._alone: Offsets = {}  # ... and when the leader did
+        self._ends: Offsets = {}  # at the death of the followers ...
+        self._alone: Offsets = {}  # ... and of the leader
 
     def inject(self, now: Moment) -> str:
         need_more_to_do(now)
@@ -145,7 +146,7 @@ class UncleanElection(KafkaStrike):
         cluster.restart_broker(self._next)
 
     def _proof(self, after: Offsets) -> str:
-        """A follower that had fetched them before it died would have lost nothing."""
+        """Require equal ends: a follower that had fetched the records before it died would have lost nothing."""
         gone = _sum(self._alone) - _sum(after)
         if after != self._ends:
             return ""

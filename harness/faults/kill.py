@@ -1,13 +1,13 @@
-"""The kill family: SIGKILL to everything of the engine at a chosen moment, then a restart.
+"""The kill family: SIGKILL to all of the engine's processes at a chosen moment, then a restart.
 
-What is proved, from the engine's own durable files and not from what it says:
+The proof comes from the engine's own durable files and not from its messages:
 
-- at c1, c2, c3: when it died the batch was planned and not committed; after the restart it is committed with the very
+- at c1, c2, c3: at its death the batch was planned and not committed; after the restart it is committed with the very
   same plan. It was replayed.
-- at c4: when it died the batch was committed and the next one not planned; after the restart the next one is planned
-  and the old plan stands. Nothing was replayed. That moment lasts some milliseconds, so it is hunted: freeze, look,
-  then kill, or thaw and wait for the next batch.
-- at a batch or an offset: nothing of it was left, and afterwards progress went on, not from behind.
+- at c4: at its death the batch was committed and the next one not planned; after the restart the next one is planned
+  and the old plan is unchanged. Nothing was replayed. That moment lasts some milliseconds, so it is hunted: freeze,
+  check, then kill, or thaw and wait for the next batch.
+- at a batch or an offset: no process was left, and afterwards progress went on, not from behind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HUNT_EVERY_S = 0.001
 
 
 def kill(spec: FaultSpec, context: Context) -> Fault:
-    """The member of the family that fits, or the reasons why none does."""
+    """Return the fitting kill, or an idle fault with the reasons why none fits."""
     if missing := (*unresumed(context.manifest), *missing_for(spec, context)):
         return Idle(spec, missing)
     if spec.when.point == "c4":
@@ -45,7 +45,7 @@ class Phase(Enum):
 
 
 class _Kill:
-    """What all kills share: waiting, down, back, over. The kinds say when, and what proves it."""
+    """The common states of all kills: waiting, down, back, over. Subclasses define the moment and the proof."""
 
     colour = "tab:red"
     needs: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class _Kill:
     def __init__(self, spec: FaultSpec) -> None:
         self._spec = spec
         self._waiting = Waiting(spec.when)
-        self._now_ms = 0  # of the last look: a kill may come from a thread
+        self._now_ms = 0  # time of the last poll: a kill may come from a thread
         self._phase = Phase.WAITING
         self._landed = False
         self._healed = False
@@ -116,7 +116,7 @@ class _Kill:
         return f"{words(self._spec.when)} never came"
 
     def _kill(self, engine: Engine) -> None:
-        """From here on the engine's end is ours; a thread may be the one that does it."""
+        """Kill the engine: from here on its end is our doing. May run in a thread."""
         self._phase = Phase.KILLING
         self._at_ms = self._at_ms or self._now_ms
         self._proof.append(engine.kill())
@@ -133,7 +133,7 @@ class _Kill:
 
 
 class KillAtPoint(_Kill):
-    """c1, c2, c3: the job stands still there until it is killed."""
+    """A kill at c1, c2 or c3, where the job is held until then."""
 
     _armed = False
     _plan: bytes | None = None
@@ -181,7 +181,7 @@ class KillAtPoint(_Kill):
 
 
 class KillBetweenBatches(_Kill):
-    """c4: committed, and the next batch not planned. A thread of its own hunts for that moment."""
+    """A kill at c4: committed, and the next batch not planned. A separate thread hunts for that moment."""
 
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)
@@ -217,7 +217,7 @@ class KillBetweenBatches(_Kill):
                     tried = reached.batch
                     self._strike(engine, tried)
                 time.sleep(HUNT_EVERY_S)
-        except Exception as error:  # noqa: BLE001  (raised again by `poll`, where the run sees it)
+        except Exception as error:  # noqa: BLE001  (raised again by `poll`, in the run's thread)
             self._error = error
 
     def _strike(self, engine: Engine, batch: int) -> None:
@@ -255,7 +255,7 @@ class KillBetweenBatches(_Kill):
 
 
 class KillAtProgress(_Kill):
-    """For every engine: at a batch, a share of all events, or a time."""
+    """A kill for every engine: at a batch, a share of all events, or a time."""
 
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)
@@ -271,7 +271,7 @@ class KillAtProgress(_Kill):
             self._kill(now.engine)
 
     def _bring_back(self, engine: Engine) -> None:
-        newest = engine.progress()  # it may have done more between our look and its end
+        newest = engine.progress()  # it may have progressed between our poll and its end
         if newest is not None:
             self._done_before, self._batch = sum(newest.offsets.values()), newest.batch
         self._landed = True

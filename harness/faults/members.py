@@ -1,4 +1,4 @@
-"""The processes of an engine as faults see them: which is which, and how one that was struck is seen to go on."""
+"""The processes of an engine: their roles, and the proof that a struck engine goes on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.faults.moment import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike
 from harness.util.texts import shown
 
-# How Spark says that its checkpoint is not its own any more, and how others may.
+# Messages of Spark, and likely ones of other engines, that another driver has taken the checkpoint.
 CONFLICT = re.compile(r"CONCURRENT_[A-Z]|[Cc]oncurrent (update|write|modification)|[Ff]enced")
 EXECUTORS = (".CoarseGrainedExecutorBackend", ".TaskManagerRunner")
 PYTHON_WORKERS = ("pyspark.daemon", "pyspark.worker", "pyflink.fn_execution.")
-SLOW_MS = 60_000.0  # to end or to be killed, on a machine that has much else to do
+SLOW_MS = 60_000.0  # to end or to be killed, on a busy machine
 
 
 def everything(_: Member) -> bool:
@@ -25,12 +25,12 @@ def everything(_: Member) -> bool:
 
 
 def is_driver(member: Member) -> bool:
-    """The process that was started; of Spark the Python that holds the query."""
+    """Return whether it is the started process; of Spark the Python that holds the query."""
     return member.leads
 
 
 def is_executor(member: Member) -> bool:
-    """A process that does the work of a JVM elsewhere: Spark's executors, Flink's TaskManagers."""
+    """Return whether it is a worker JVM: Spark's executors, Flink's TaskManagers."""
     return any(word.endswith(EXECUTORS) for word in member.command)
 
 
@@ -66,14 +66,14 @@ def is_conflict(line: str) -> bool:
 
 
 def last_words(driver: Engine | Ghost) -> str:
-    """The line that tells of the conflict if there is one, else the exception in which its log ends."""
+    """Return the line that reports the conflict if there is one, else the exception at the end of the log."""
     lines = driver.tail(complaint.REMEMBERED)
     conflict = [line.strip() for line in lines if is_conflict(line)][-1:]
     return shown("; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no word"]), 300)
 
 
 class GoingOn:
-    """Sees that an engine which was struck does something again."""
+    """Detects that a struck engine makes progress again."""
 
     def __init__(self, manifest_progress: bool) -> None:
         self._tells = manifest_progress
@@ -94,7 +94,7 @@ class GoingOn:
 
 
 class ProcessStrike(Strike):
-    """What all of the family need: how long a start may take, and to see the engine go on."""
+    """The base class of the family: deadlines from the engine's start time, and proof of progress."""
 
     def __init__(self, context: Context) -> None:
         ready_ms = context.manifest.ready_s * 1000
@@ -104,7 +104,7 @@ class ProcessStrike(Strike):
         self._going_on = GoingOn(context.manifest.progress)
 
     def _restart(self, engine: Engine) -> None:
-        """Whatever state it is in, afterwards exactly one of it runs, and is watched."""
+        """Ensure from any state that exactly one engine runs and is watched."""
         if engine.alive():
             engine.kill()
         self._going_on.begin(engine)

@@ -1,4 +1,4 @@
-"""What a fault gets to see and to touch, whenever it is polled."""
+"""A fault's view of the run at each poll, and the services that it can harm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.services.small_disk import SmallDisk
 
 
 class Log(Protocol):
-    """The topic of a run, for faults that put something into it or take something out: all of that is evidence."""
+    """The topic of a run, for faults that add or remove records. All such records become evidence."""
 
     def keep(
         self,
@@ -28,38 +28,39 @@ class Log(Protocol):
         since: Mapping[int, int] | None = None,
         anew: bool = False,
     ) -> int:
-        """Read and keep the records below those offsets (`since`: from these on), which are to be removed; how many of
-        them the engine had not done. `anew`: the topic goes with them, and offsets begin again."""
+        """Read and keep the records below those offsets (`since`: from these on) before they are removed; return how
+        many of them the engine had not processed. `anew`: the topic is recreated, and offsets begin again."""
 
     def send(self, partitions: Sequence[int], each: int = 1) -> None:
-        """So many events of ours into each of those partitions, which count like all others."""
+        """Send so many sentinel records to each partition; they count like all others."""
 
     def begin(self, records: int) -> Callable[[], None]:
-        """So many events of ours, confirmed by Kafka, in a transaction that is left open. What it returns aborts it."""
+        """Send so many events in a transaction that stays open, and wait until Kafka confirms them. Return a function
+        that aborts it."""
 
     def signal_fleet(self, number: signal.Signals) -> None:
-        """To the ad servers: they can be held for a moment."""
+        """Send a signal to the ad servers, which can be paused for a moment."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """The services of a run, for those who do them harm. What is not ours to harm is None."""
+    """The services of a run, for faults. None marks a service that is not ours to harm."""
 
     kafka: EmbeddedKafka | None
     redis: EmbeddedRedis | None
     kafka_address: KafkaAddress
     topic: str
     results: Redis  # the harness's own connection
-    campaigns: Sequence[str]  # the keys under which results may lie
-    put_back: Callable[[Redis], None]  # writes into an emptied Redis what a job reads there, which is ours; no result
-    links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the roads that lead through a proxy
+    campaigns: Sequence[str]  # keys that may hold results
+    put_back: Callable[[Redis], None]  # restores our data that a job reads into an emptied Redis; no results
+    links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the connections through a proxy
     log: Log | None = None
-    disk: SmallDisk | None = None  # the one on which the checkpoint lies, if it has one of its own
+    disk: SmallDisk | None = None  # the checkpoint's separate disk, if any
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What one look at the run shows. `epoch_ms` is 0 before the load began, which is when a warm-up is over."""
+    """The state of the run at one poll. `epoch_ms` is 0 before the load started, i.e. until the warm-up is over."""
 
     now_ms: int
     epoch_ms: int
@@ -67,10 +68,10 @@ class Moment:
     progress: Progress | None
     total: int  # planned records
     field: Field | None = None  # None: a world without services
-    before: int = 0  # so many of the planned records are of a warm-up, and come before the others
-    changed: Change | None = None  # the newest of the results; None: nobody saw one
+    before: int = 0  # planned records of the warm-up, which precede the others
+    changed: Change | None = None  # the newest change of the results; None: none was seen
 
 
 def done(moment: Moment) -> int:
-    """Records below the offsets; topics of a run are fresh, so that offsets count from 0."""
+    """Return the number of processed records; a run's topics are new, so offsets count from 0."""
     return sum(moment.progress.offsets.values()) if moment.progress else 0

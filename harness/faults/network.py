@@ -1,11 +1,11 @@
-"""The network family: what passes between the engine and Kafka or Redis is slowed, swallowed, cut or reset.
+"""The network family: traffic between the engine and Kafka or Redis is slowed, dropped, cut or reset.
 
-The engine, and nobody else, reaches that service through a proxy (harness/services/proxy.py); the generator, the
-observer and the harness's own clients go around it. What is proved: a connection of ours through the proxy, open from
-before the fault, suffers it; and where single connections are struck, the proxy counts them, and Redis' own
-statistics of commands say what it has executed beyond the answers that came through.
+Only the engine reaches that service through a proxy (harness/services/proxy.py); the generator, the observer and the
+harness's own clients bypass it. Proof: our own connection through the proxy, opened before the fault, is affected.
+Where single connections are struck, the proxy counts them, and Redis' own command statistics show how many commands ran
+without a delivered reply.
 
-A network can't tear a hole into a TCP stream. So what was swallowed ends in a reset, when the fault is healed.
+A network can't tear a hole into a TCP stream. So connections with dropped bytes are reset when the fault is undone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.util.texts import many
 BOTH = "both"
 BEFORE_LOOKS = 3
 JITTER_LOOKS = 8
-PROBE_S = 0.25  # a question so large that a narrow link needs so long for it
+PROBE_S = 0.25  # the probe is so large that a narrow link takes this long
 MOST_PROBE_BYTES = 500_000
 ANSWER_DEADLINE_S = 20.0
 HUNG_MS = 1000
@@ -41,7 +41,7 @@ Defaults = Mapping[str, str]
 
 
 class Options:
-    """What stands in a fault's brackets, read."""
+    """The parsed options of a fault."""
 
     def __init__(self, spec: FaultSpec, defaults: Defaults) -> None:
         self._spec, self._defaults = spec, defaults
@@ -72,10 +72,10 @@ class Options:
 
 
 class _OnLink(Strike):
-    """What all of the family share: their link, and a connection of ours on it."""
+    """The base class of the family: its link, and our own connection on it."""
 
     colour = "tab:purple"
-    land_within_ms = 60_000.0  # the engine has to be on its link, and our looks take as long as the fault makes them
+    land_within_ms = 60_000.0  # the engine must have connected, and our probes are slow during the fault
 
     def __init__(self, link: str) -> None:
         self._name = link
@@ -96,7 +96,7 @@ class _OnLink(Strike):
         return now.field.links[self._name]
 
     def _connect(self, now: Moment, size_bytes: int = 0) -> Answered | None:
-        """Open ours; how fast it is as yet, by the fastest of some looks. None: there is nobody, or not in time."""
+        """Open our connection; return the fastest of some probes before the fault, or None if none was answered."""
         self._hang_up()
         with suppress(OSError):
             self._ping = Ping(self._name, self._link(now).address)
@@ -105,7 +105,7 @@ class _OnLink(Strike):
         return None
 
     def _measure(self, size_bytes: int = 0) -> Answered | None:
-        """By the connection that is open; one that breaks has nothing to say any more."""
+        """Probe over the open connection; drop it if it breaks."""
         if self._ping is None:
             return None
         try:
@@ -123,7 +123,7 @@ class _OnLink(Strike):
 
 
 class Slowed(_OnLink):
-    """The link gets slower by what can be told from outside: each question takes at least so long."""
+    """The link gets slower by a measurable amount: each probe takes at least the computed time."""
 
     def __init__(self, link: str, sides: tuple[str, ...], toxic: Toxic, hold_ms: float, words: str) -> None:
         super().__init__(link)
@@ -170,7 +170,7 @@ class Slowed(_OnLink):
 
 
 class Jittered(Slowed):
-    """Each piece is late by another time: seen in how far questions differ."""
+    """Each piece is delayed by a random time: seen in the spread of the probes."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -201,7 +201,7 @@ class Jittered(Slowed):
 
 
 class Swallowed(_OnLink):
-    """Nothing comes through and nobody is told: connections stay."""
+    """All bytes are dropped silently: connections stay open."""
 
     def __init__(self, link: str, sides: tuple[str, ...], hold_ms: float) -> None:
         super().__init__(link)
@@ -245,7 +245,7 @@ class Swallowed(_OnLink):
 
 
 class Reset(_OnLink):
-    """All connections of this moment end in a reset."""
+    """All current connections are reset."""
 
     def __init__(self, link: str) -> None:
         super().__init__(link)
@@ -261,11 +261,11 @@ class Reset(_OnLink):
                 self._ping.hear(1.0)
         except OSError as heard:
             return f"{many(self._theirs, 'connection')} of the engine, and ours, which says {type(heard).__name__}"
-        self._strike(now)  # the engine was between two connections: again
+        self._strike(now)  # the engine had no connection at that moment: retry
         return ""
 
     def heal(self, now: Moment) -> None:
-        """It is over with the moment."""
+        """Do nothing: a reset is over at once."""
 
     def _strike(self, now: Moment) -> None:
         ours = self._connect(now)
@@ -275,14 +275,14 @@ class Reset(_OnLink):
 
 
 class Severed(_OnLink):
-    """So many connections end in the middle of something: after some bytes, or between execution and reply."""
+    """Several connections end in the middle of something: after some bytes, or between execution and reply."""
 
-    land_within_ms = 120_000.0  # the engine has to write, and after each but the last it may have to start again
+    land_within_ms = 120_000.0  # the engine has to write, and may have to restart after each but the last
 
     def __init__(self, link: str, sides: tuple[str, ...], toxic: Toxic, words: str, *, executed: bool) -> None:
         super().__init__(link)
         self._sides, self._toxic, self._words = sides, toxic, words
-        self._executed = executed  # no landing unless Redis has executed what it did not answer
+        self._executed = executed  # proved only if Redis has executed the commands without replies
         self._before = Statistics()
         self._calls: Counter[str] = Counter()
 
@@ -313,7 +313,7 @@ class Severed(_OnLink):
 
 
 def calls(now: Moment) -> Counter[str]:
-    """How often Redis has executed each command."""
+    """Return how often Redis has executed each command."""
     assert now.field is not None, "a world without services has no Redis"
     stats = cast(dict[str, dict[str, int]], now.field.results.info("commandstats"))
     return Counter({name.removeprefix("cmdstat_").upper(): each["calls"] for name, each in stats.items()})
@@ -388,7 +388,7 @@ def _kind(
 
 
 def _missing(context: Context, link: str) -> tuple[str, ...]:
-    """A stranger's Kafka names its own address to every client, and a certificate is not for ours."""
+    """An external Kafka sends clients its own address, and a certificate does not name our proxy."""
     spec = context.spec
     if context.manifest.simulated:
         return (f"the fake engine has no connection to {link}",)

@@ -1,8 +1,8 @@
-"""The process family: everything but the plain kill that can happen to an engine's own processes.
+"""The process family: all faults of an engine's processes except the plain kill.
 
-`stop` is the baseline. The others freeze processes, take one of them away, kill again and again, or set a second driver
-beside the first. What each has to show is read from the operating system (gone, state T), from the engine's durable
-files, and from the last words of a driver that lost.
+`stop` is the baseline. The others freeze processes, kill one of them, kill repeatedly, or start a second driver beside
+the first. Proofs come from the operating system (gone, state T), from the engine's durable files, and from the last log
+lines of a driver that lost.
 """
 
 from __future__ import annotations

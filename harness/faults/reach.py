@@ -1,8 +1,8 @@
-"""Whether a plan's moments can come while events are still sent: a fault that waits longer would strike nothing.
+"""Checks that the moments of a plan come while events are still sent: a later fault would strike an idle engine.
 
-What is known is the earliest moment of each step; a batch or a crash point may come at any time. What counts from when
-a step began to wait (`+`) counts from the earliest moment of the step before; the first one begins to wait before the
-load does, hence at no time that is known.
+The earliest moment of each step is known; a batch or a crash point may come at any time. A moment relative to the
+beginning of the wait (`+`) counts from the earliest moment of the step before. The first step begins to wait before the
+load starts, at no known time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from harness.model import FaultSpec, UsageError
 
 @dataclass(frozen=True)
 class _Earliest:
-    """When a step has struck at the earliest."""
+    """The earliest moment at which a step has struck."""
 
-    seconds: float = -math.inf  # since the first event was due
+    seconds: float = -math.inf  # since the load start
     share: float = 0.0  # of all planned records
 
 
 class _TooLateError(Exception):
-    """The step that can't be reached."""
+    """A step that can't be reached."""
 
     def __init__(self, step: FaultSpec) -> None:
         super().__init__(step.text)
@@ -51,7 +51,7 @@ def _walk(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
 
 
 def _first(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
-    """One that can be reached is enough."""
+    """One reachable step is enough."""
     reached = []
     for step in fault.steps:
         try:

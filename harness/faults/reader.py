@@ -1,7 +1,7 @@
-"""The reader family: no harm, but company. Somebody else reads all results again and again, as a dashboard does.
+"""The reader family: no harm, but a second reader that reads all results again and again, as a dashboard does.
 
-It reads as the harness's own observer does, on a connection of its own, whatever that observer does meanwhile. So what
-the job has to bear more while it lasts is the reader's doing (harness/measuring/company.py).
+It reads like the harness's own observer, on a separate connection and independently of it. So extra load on the job
+during that time comes from this reader (harness/measuring/company.py).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from harness.util.wait import ends_within
 
 NAME = "read-results"
 OUR_SCHEMA = "redis:compact"
-FEWEST = 3  # reads, until it is there
+FEWEST = 3  # reads before it counts as active
 
 
 class Reader:
-    """A thread that reads all of it from `start` to `stop`. What fails is counted, and tried again."""
+    """A thread that reads all results from `start` to `stop`. A failed read is counted and retried."""
 
     def __init__(self, prepared: Prepared, every_s: float) -> None:
         self._prepared, self._every_s = prepared, every_s

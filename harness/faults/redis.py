@@ -1,8 +1,7 @@
-"""The redis family: harm to the server that holds the results. Only to one of our own, never to one by address.
+"""The redis family: harm to the server that holds the results. An external Redis is never harmed.
 
-What is proved comes from the server or its process: the run id that changed, a key of ours that is gone, a write of
-ours that was refused. What was ours and got lost, the table of ads, is put back as whoever runs the service would do;
-results never are.
+Proofs come from the server or its process: the run id that changed, a key of ours that is gone, a write of ours that
+was refused. Our own lost data, the table of ads, is restored as its operator would do; results never are.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from harness.util.durations import seconds
 from harness.util.texts import many
 from harness.util.wait import wait_until
 
-# All of them under our own name, which no check takes for results.
+# These keys have our own prefix, which no check takes for results.
 SCRATCH = "streamgauge:scratch"
 EARLY, LATE = "streamgauge:canary:early", "streamgauge:canary:late"
 ASIDE = "streamgauge:aside"
 
 NEEDS = "an embedded Redis"
-PROBE_S = 0.5  # how long a probe waits for the answer of a server that may never give one
+PROBE_S = 0.5  # reply timeout of a probe to a server that may never answer
 END_DEADLINE_S = 20.0
-# One that is over while PEXPIRE runs deletes the key, and no counter of expired keys tells of it.
+# If this time passed while PEXPIRE runs, Redis would delete the key without counting it as expired.
 SOON_MS = 50
-LONGEST_PAUSE_MS = 600_000  # a pause is ended by us; this is for a harness that was killed in the middle of it
+LONGEST_PAUSE_MS = 600_000  # we end a pause ourselves; this limit is for a killed harness
 OUT_OF_REACH = (redis.ConnectionError, redis.TimeoutError)
 KEEPS = {"none": "", "rdb": "rdb", "aof": "aof"}
 
@@ -43,7 +42,7 @@ Options = Mapping[str, str]
 
 
 class RedisStrike(Strike):
-    """What all of the family share: how they find the server."""
+    """The base class of the family."""
 
     colour = "tab:purple"
 
@@ -68,7 +67,7 @@ def answers(server: EmbeddedRedis) -> bool:
 
 
 def refusal(client: redis.Redis) -> redis.ResponseError | None:
-    """What the server says to a write of ours; None when it takes it."""
+    """Return the server's error to a write of ours; None if it accepts it."""
     try:
         client.set(SCRATCH, "1")
     except redis.ResponseError as error:
@@ -78,14 +77,14 @@ def refusal(client: redis.Redis) -> redis.ResponseError | None:
 
 
 def takes_writes(now: Moment) -> str:
-    """The proof that all is well again."""
+    """Return the proof that the server accepts writes again."""
     with server_of(now).client() as client, suppress(*OUT_OF_REACH):
         return "" if refusal(client) else "a write of ours is taken again"
     return ""
 
 
 class Down(RedisStrike):
-    """The server ends, and is started again at the same port with what it had kept of its data."""
+    """The server ends, and is started again at the same port with the data it kept."""
 
     keeps = ""
 
@@ -95,11 +94,11 @@ class Down(RedisStrike):
 
     @abstractmethod
     def prepare(self, client: redis.Redis) -> str:
-        """What comes before the end, in words."""
+        """Prepare the end, and return a description."""
 
     @abstractmethod
     def is_ready(self, client: redis.Redis, now_ms: int) -> bool:
-        """Whether its end may come."""
+        """Return whether the server may be ended now."""
 
     @abstractmethod
     def end(self, server: EmbeddedRedis, client: redis.Redis) -> None: ...
@@ -148,7 +147,7 @@ class Down(RedisStrike):
 
 
 class Kill(Down):
-    """SIGKILL. What it has of its data afterwards depends on how it keeps them."""
+    """SIGKILL. Its persistence settings decide which data survives."""
 
     def __init__(self, hold_s: float, keeps: str, age_s: float) -> None:
         super().__init__(hold_s)
@@ -195,7 +194,7 @@ class RestartEmpty(Down):
 
 
 class Flush(RedisStrike):
-    """FLUSHALL, and what was ours put back in the same transaction: no engine sees Redis without it."""
+    """FLUSHALL, with our own data restored in the same transaction: no engine sees Redis without it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -216,14 +215,14 @@ class Flush(RedisStrike):
         return f"of {many(self._before, 'key')} none was left, and only what jobs read was put back" if gone else ""
 
     def heal(self, now: Moment) -> None:
-        """Results are not ours to bring back."""
+        """Do nothing: results are not ours to restore."""
 
     def healed(self, now: Moment) -> str:
         return takes_writes(now)
 
 
 class Evict(RedisStrike):
-    """A time to live on the results of some campaigns, as somebody sets it who takes Redis for a cache."""
+    """A time to live on the results of some campaigns, as an operator sets it who takes Redis for a cache."""
 
     def __init__(self, campaigns: int) -> None:
         super().__init__()
@@ -242,7 +241,7 @@ class Evict(RedisStrike):
             if not self._lengths:
                 self._expire(client, field)
                 return ""
-            client.exists(*self._lengths)  # Redis looks at the time of what is asked for
+            client.exists(*self._lengths)  # Redis checks the expiry of a key that is accessed
             expired = int(client.info("stats")["expired_keys"])
         if expired - self._expired_before < len(self._lengths):
             return ""
@@ -253,13 +252,13 @@ class Evict(RedisStrike):
         )
 
     def heal(self, now: Moment) -> None:
-        """Results are not ours to bring back."""
+        """Do nothing: results are not ours to restore."""
 
     def healed(self, now: Moment) -> str:
         return takes_writes(now)
 
     def _expire(self, client: redis.Redis, field: Field) -> None:
-        """Nothing is done before there are results of so many."""
+        """Expire nothing until enough campaigns have results."""
         lengths = with_results(client, field)
         if len(lengths) >= self._wanted:
             self._lengths = dict(islice(lengths.items(), self._wanted))
@@ -270,7 +269,7 @@ class Evict(RedisStrike):
 
 
 class WrongType(RedisStrike):
-    """The results of one campaign are put aside, and a string lies where its hash was."""
+    """The results of one campaign are moved away, and a string replaces the hash."""
 
     def __init__(self, hold_s: float) -> None:
         super().__init__(hold_s)
@@ -312,7 +311,7 @@ class WrongType(RedisStrike):
 
 
 def with_results(client: redis.Redis, field: Field) -> dict[str, int]:
-    """How many counts each campaign has that has any, in the order of the campaigns."""
+    """Return the number of results of each campaign that has any, in the order of the campaigns."""
     with client.pipeline(transaction=False) as pipe:
         for campaign in field.campaigns:
             pipe.hlen(campaign)
@@ -320,7 +319,7 @@ def with_results(client: redis.Redis, field: Field) -> dict[str, int]:
 
 
 class Pause(RedisStrike):
-    """CLIENT PAUSE WRITE: whoever writes waits, whoever reads is answered."""
+    """CLIENT PAUSE WRITE: writes wait, reads are answered."""
 
     def inject(self, now: Moment) -> str:
         with server_of(now).client() as client:
@@ -345,7 +344,7 @@ class Pause(RedisStrike):
 
 
 class Freeze(RedisStrike):
-    """SIGSTOP: connections stand, and nothing is answered."""
+    """SIGSTOP: connections stay open, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
         child = server_of(now).child
@@ -367,7 +366,7 @@ class Freeze(RedisStrike):
 
 
 class Refusing(RedisStrike):
-    """By its settings the server refuses to write; it goes on to answer reads."""
+    """Settings make the server refuse writes; it still answers reads."""
 
     def __init__(self, hold_s: float) -> None:
         super().__init__(hold_s)
@@ -378,7 +377,7 @@ class Refusing(RedisStrike):
 
     @abstractmethod
     def is_meant(self, error: redis.ResponseError) -> bool:
-        """Whether it is refused for the reason that was planned."""
+        """Return whether this refusal has the planned reason."""
 
     def inject(self, now: Moment) -> str:
         with server_of(now).client() as client:
@@ -414,7 +413,7 @@ class Full(Refusing):
 
 
 class ReadOnly(Refusing):
-    """It wants a replica that nobody runs before it takes a write."""
+    """The server requires a replica, which does not exist, before it accepts a write."""
 
     def settings(self, client: redis.Redis) -> dict[str, str]:  # noqa: ARG002
         return {"min-replicas-to-write": "1"}
@@ -435,7 +434,7 @@ class ClientKill(RedisStrike):
         return "CLIENT KILL of every connection that is not ours"
 
     def landed(self, now: Moment) -> str:
-        """An engine may have none for a moment; then its next one is waited for."""
+        """An engine may have no connection for a moment; then wait for its next one."""
         with server_of(now).client() as client:
             if not self._killed:
                 self._killed = {each["id"] for each in clients(client) if each["name"] != CLIENT_NAME}
@@ -447,7 +446,7 @@ class ClientKill(RedisStrike):
         return f"connections {', '.join(sorted(self._killed, key=int))} are gone from CLIENT LIST"
 
     def heal(self, now: Moment) -> None:
-        """To connect again is the engine's own affair."""
+        """Do nothing: reconnecting is the engine's task."""
 
     def healed(self, now: Moment) -> str:
         return takes_writes(now)

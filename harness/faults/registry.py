@@ -1,4 +1,4 @@
-"""The catalogue of faults, and the way from a plan as it was written to one that can be done to a run.
+"""The catalogue of faults; parses plans and creates their faults.
 
 To add a fault: a class in its family's file, and its Kind in that file's KINDS.
 """
@@ -54,8 +54,8 @@ def parse(text: str) -> FaultSpec:
 
 
 def default_fault(manifest: EngineManifest, claim: SinkClaim, duration_ms: int) -> FaultSpec:
-    """The kill that tells most about a sink: between its last write and the commit, if that can be aimed at; else in
-    the middle. None for an engine that can't go on after one."""
+    """Return the most informative kill for a sink: between its last write and the commit, if the sink has that crash
+    point; else in the middle of the load. An engine that can't resume gets none."""
     if not manifest.resumes:
         return parse("none")
     if "c3" in claim.crash_points:
@@ -64,23 +64,23 @@ def default_fault(manifest: EngineManifest, claim: SinkClaim, duration_ms: int) 
 
 
 def middle(manifest: EngineManifest, duration_ms: int) -> str:
-    """The moment when half of a load is done; when half of it was due, if nobody knows what is done."""
+    """Return the moment at which half of the load is processed, or due if progress is unknown."""
     finely = manifest.progress and not manifest.progress_group  # commits may be half a minute apart
     return "offset=50%" if finely else f"t>={duration_ms // 2}ms"
 
 
 def links(fault: FaultSpec) -> set[str]:
-    """Where the engine must be led through a proxy, "kafka" or "redis", so that a plan can be done."""
+    """Return the services, "kafka" or "redis", that the engine must reach through a proxy for this plan."""
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
 
 
 def brokers(fault: FaultSpec) -> int:
-    """How many an embedded Kafka must have, so that a plan can be done."""
+    """Return the number of brokers that an embedded Kafka needs for this plan."""
     return max((FAULTS[leaf.action].brokers for leaf in fault.leaves if leaf.action in FAULTS), default=1)
 
 
 def wants_own_disk(fault: FaultSpec) -> bool:
-    """Whether the checkpoint has to lie on a disk of its own, so that a plan can be done."""
+    """Return whether this plan needs the checkpoint on a separate disk."""
     return any(FAULTS[leaf.action].own_disk for leaf in fault.leaves if leaf.action in FAULTS)
 
 
@@ -89,7 +89,7 @@ def _links(leaf: FaultSpec, kind: Kind) -> tuple[str, ...]:
 
 
 def reshaped(tape: TapeSpec, fault: FaultSpec) -> TapeSpec:
-    """The tape with what a plan's input faults make of it."""
+    """Apply a plan's input faults to the tape."""
     for leaf in fault.leaves:
         kind = FAULTS.get(leaf.action)
         if kind is None or kind.reshape is None:

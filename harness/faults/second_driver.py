@@ -1,4 +1,4 @@
-"""Two drivers where there should be one: the zombie that comes back, and a second one that was started by mistake."""
+"""Two drivers at once: a zombie that comes back, and a second driver that was started by mistake."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ FURTHER_BATCHES = 2
 
 
 class Zombie(ProcessStrike):
-    """A driver that was taken for dead in the middle of its write goes on when another one has long done its work.
+    """A driver that was taken for dead in the middle of its write goes on after another one has done its work.
 
-    It is thawed only when the batch's windows are over and the second driver has committed what was planned after
-    that. Earlier, totals that it writes late would be put right by the next batch, and nothing would show.
+    It is thawed only when the batch's windows are over and the second driver has committed batches that were planned
+    after that. Earlier, the next batch would correct the totals that it writes late, and nothing would show.
     """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self._window_ms = context.spec.window_ms
-        # To freeze, to start a second one, to let the windows pass, to plan and do two batches, and to end.
+        # Time to freeze, to start a second one, to let the windows pass, to plan and run two batches, and to end.
         self.land_within_ms = 2 * self._ready_ms + self._window_ms + 2 * SLOW_MS
         self._pids: list[int] = []
         self._ghost: Ghost | None = None
@@ -36,7 +36,7 @@ class Zombie(ProcessStrike):
 
     def inject(self, now: Moment) -> str:
         reached = now.engine.reached()
-        assert reached is not None  # it waits for a point
+        assert reached is not None  # this fault waits for a crash point
         self._batch, self._frozen_ms = reached.batch, now.now_ms
         self._pids = pids_of(now.engine.members())
         now.engine.signal(signal.SIGSTOP, self._pids)
@@ -52,7 +52,7 @@ class Zombie(ProcessStrike):
         return ""
 
     def heal(self, now: Moment) -> None:
-        """What never came so far goes on, too."""
+        """End the zombie; thaw the engine if the zombie was not set aside yet."""
         if self._ghost:
             self._ghost.stop()
         else:
@@ -61,7 +61,7 @@ class Zombie(ProcessStrike):
     def healed(self, now: Moment) -> str:
         if self._ghost and self._ghost.members():
             return ""
-        # What happens after a ghost is no matter of progress: there may be nothing left to do.
+        # Progress is not required after a ghost: no records may be left.
         alone = "nothing is left of the first driver, and the second runs"
         return "; ".join(filter(None, (self._end, alone))) if now.engine.alive() else ""
 
@@ -72,18 +72,17 @@ class Zombie(ProcessStrike):
         return self._replayed
 
     def _what_it_said(self, now: Moment, ghost: Ghost) -> str:
-        """That another had its batch is noticed at the commit, after the write. Whoever ends otherwise may not have
-        written anything."""
+        """A driver notices a conflict at its commit, after the write. Otherwise it may not have written at all."""
         said = last_words(ghost)
         end = f"it ended with exit code {ghost.exit_code()}: {said}"
         if is_conflict(said):
             return f"state T while a second driver {self._overtaken}; SIGCONT, and {end}"
         self._end = f"{end}, so it is not known whether it had written"
-        self.land_within_ms = now.now_ms - self._frozen_ms  # there is nothing more to wait for
+        self.land_within_ms = now.now_ms - self._frozen_ms  # nothing more will come
         return ""
 
     def _set_aside(self, engine: Engine) -> None:
-        """Only when all of it stands still: one thread that still ran would go on writing when it is let go."""
+        """Act only when all threads are stopped: one that still ran would go on writing when it is thawed."""
         if not all(member.stopped for member in engine.members()):
             return
         self._plan = engine.planned(self._batch)
@@ -105,9 +104,9 @@ class Zombie(ProcessStrike):
 
 
 class TwoDrivers(ProcessStrike):
-    """A second driver is started on the checkpoint of one that is alive and well."""
+    """A second driver is started on the checkpoint of a healthy one."""
 
-    stops_engine = True  # who of both survives is not for the supervisor to mend before it is over
+    stops_engine = True  # the supervisor must not interfere before it is decided which driver survives
 
     def __init__(self, context: Context, hold_ms: float) -> None:
         super().__init__(context)
@@ -124,7 +123,7 @@ class TwoDrivers(ProcessStrike):
         return f"a second driver ({listed(second)}) was started beside the first ({listed(self._first)})"
 
     def landed(self, now: Moment) -> str:
-        """Running is not enough: it told of a batch of its own, or one of both lost against the other."""
+        """Running is not enough: the second must report a batch, or one of both must fail with a conflict."""
         assert self._second
         self._look(now)
         told = self._second.told()
@@ -154,7 +153,7 @@ class TwoDrivers(ProcessStrike):
         return f"{'; '.join(self._ends.values())}; one driver alone, {went_on}" if went_on else ""
 
     def _look(self, now: Moment) -> None:
-        """Who has ended by itself."""
+        """Record which driver has ended by itself."""
         assert self._second
         for name, driver in (("first", now.engine), ("second", self._second)):
             if name not in self._ends and not driver.alive():

@@ -1,5 +1,5 @@
-"""Signals to an engine's processes: it is asked to stop, frozen for a while, or loses a part of itself; and killed in
-a row, or while it recovers."""
+"""Signals to an engine's processes: it is asked to stop, frozen for a while, or loses one process; it is killed several
+times, or while it recovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.faults.moment import Moment
 
 
 class Stop(ProcessStrike):
-    """SIGTERM to the driver alone: it has to end in order, and resume as if nothing had been."""
+    """SIGTERM to the driver alone: it has to end in order, and resume as if nothing had happened."""
 
     stops_engine = True
 
@@ -38,7 +38,7 @@ class Stop(ProcessStrike):
 
 
 class Pause(ProcessStrike):
-    """SIGSTOP to all members or to some: nothing is broken, it only does not happen."""
+    """SIGSTOP to all members or to some: nothing is broken, only delayed."""
 
     def __init__(self, context: Context, which: Callable[[Member], bool], what: str, hold_ms: float) -> None:
         super().__init__(context)
@@ -67,7 +67,7 @@ class Pause(ProcessStrike):
 
 
 class KillHelper(ProcessStrike):
-    """SIGKILL to one process whose work others are to take over: an executor, a Python worker."""
+    """SIGKILL to one process whose work others should take over: an executor, a Python worker."""
 
     def __init__(self, context: Context, which: Callable[[Member], bool], what: str) -> None:
         super().__init__(context)
@@ -78,7 +78,7 @@ class KillHelper(ProcessStrike):
     def inject(self, now: Moment) -> str:
         there = at_least_one(now.engine, self._which, self._what)
         self._known = pids_of(there)
-        # Of Spark's Python workers the daemon is the parent of all others.
+        # The daemon is the parent of Spark's other Python workers.
         self._pid = next((m.pid for m in reversed(there) if m.parent in self._known), self._known[-1])
         self._going_on.begin(now.engine)
         now.engine.signal(signal.SIGKILL, [self._pid])
@@ -88,7 +88,7 @@ class KillHelper(ProcessStrike):
         return "" if self._pid in pids_of(now.engine.members()) else f"process {self._pid} is gone"
 
     def heal(self, now: Moment) -> None:
-        """Nothing: it is the engine that has to."""
+        """Do nothing: the engine has to recover."""
 
     def healed(self, now: Moment) -> str:
         new = [pid for pid in pids_of(chosen(now.engine, self._which)) if pid not in self._known]
@@ -99,7 +99,7 @@ class KillHelper(ProcessStrike):
 
 
 class KillHalf(ProcessStrike):
-    """SIGKILL to the driver's Python or to its JVM alone. What becomes of the other half is told; then a restart."""
+    """SIGKILL to the driver's Python or to its JVM alone. Reports the fate of the other half, then restarts."""
 
     stops_engine = True
 
@@ -136,7 +136,7 @@ class KillHalf(ProcessStrike):
 
 
 class CrashLoop(ProcessStrike):
-    """Killed, and again as soon as it goes on or has had `after` to do so, until it was killed so often."""
+    """Kills again as soon as the engine goes on or `after` has passed, a given number of times."""
 
     def __init__(self, context: Context, times: int, after_ms: float) -> None:
         super().__init__(context)
@@ -158,7 +158,7 @@ class CrashLoop(ProcessStrike):
         return f"killed {self._times} times, each time nothing was left: {'; '.join(self._lives)}" if self._all else ""
 
     def heal(self, now: Moment) -> None:
-        """It was started again after each kill."""
+        """Do nothing: it was restarted after each kill."""
 
     def healed(self, now: Moment) -> str:
         went_on = self._going_on.seen(now)

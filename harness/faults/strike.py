@@ -1,6 +1,7 @@
-"""The common course of a fault: wait, strike, see it land, hold, heal, see it healed. Families say what those are.
+"""The common course of a fault: wait, strike, prove the effect, hold, undo, prove the undoing. Families define the
+steps.
 
-Deadlines, what the report says, and healing after whatever happened are here, once.
+Deadlines, the report, and undoing in every state are implemented here, once.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from harness.model import EngineManifest, FaultReport, FaultSpec
 
 
 class CannotStrikeError(Exception):
-    """Raised by `inject`: what it would strike does not exist here. Nothing was done; the fault is n/a."""
+    """Raised by `inject`: its target does not exist here. Nothing was done; the fault is n/a."""
 
 
 def need_more_to_do(now: Moment) -> None:
-    """When all is done, nobody would see what the strike does to the engine, nor the engine go on after it."""
+    """Require unprocessed records: otherwise neither the effect nor the recovery could be observed."""
     if done(now) >= now.total > 0:
         raise CannotStrikeError(
             "all had been done already when its moment came; take an earlier moment, or a longer --duration"
@@ -29,72 +30,72 @@ def need_more_to_do(now: Moment) -> None:
 
 
 class Strike(ABC):
-    """What a family fills in. `landed` and `healed` are asked again and again and answer in words; "" means not yet."""
+    """The part that a family implements. `landed` and `healed` are polled and return a proof; "" means not yet."""
 
     colour = "tab:red"
     needs: tuple[str, ...] = ()
     land_within_ms = 20_000.0
-    hold_ms = 0.0  # how long its effect lasts after it was seen
+    hold_ms = 0.0  # how long its effect lasts after its proof
     heal_within_ms = 60_000.0
-    stops_engine = False  # from `inject` until `heal` the engine is down by our hand
+    stops_engine = False  # the fault keeps the engine down from `inject` until `heal`
 
     @abstractmethod
     def inject(self, now: Moment) -> str:
-        """Do it, and say what was done."""
+        """Do it, and return a description."""
 
     @abstractmethod
     def landed(self, now: Moment) -> str:
-        """The proof that it took effect: something seen in the world, not in our own variables."""
+        """Return the proof that it took effect: observed outside, not in our own variables."""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        """Whether its effect is to last on."""
+        """Return whether its effect should last on."""
         return now.now_ms - landed_ms < self.hold_ms
 
     @abstractmethod
     def heal(self, now: Moment) -> None:
-        """Undo it. Called once, also when it never landed."""
+        """Undo it. Called once, also if it never took effect."""
 
     @abstractmethod
     def healed(self, now: Moment) -> str:
-        """The proof that it is undone."""
+        """Return the proof that it is undone."""
 
     def batch(self) -> int | None:
-        """The batch that it struck, if it is known."""
+        """Return the batch that it struck, if known."""
         return None
 
     def replayed(self) -> bool | None:
         return None
 
     def refused(self) -> str:
-        """How the engine came to a stop with what was done to it; "" where it went on."""
+        """Return how the engine stopped because of it; "" if it went on."""
         return ""
 
     def ignored(self) -> str:
-        """What of the change is without effect; "" where all of it has one."""
+        """Return the part of the change without effect; "" if all of it took effect."""
         return ""
 
     def seam(self) -> Seam:
-        """Where an engine that was changed began."""
+        """Return where a changed engine began."""
         return Seam()
 
     def stateless(self) -> bool:
-        """Whether there was no state with which it could have begun."""
+        """Return whether there was no state to begin with."""
         return False
 
 
 def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
-    """The strike on its course, or why this run can't have it."""
+    """Make the fault, or an idle one with the reasons why this run can't have it."""
     missing = (*strike.needs, *missing_for(spec, context))
     return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
 
 
 def unresumed(engine: EngineManifest) -> tuple[str, ...]:
-    """Why it can't be killed."""
+    """Return why the engine can't be killed."""
     return () if engine.resumes else (f"{engine.id} does not resume after a kill: its manifest says resumes = false",)
 
 
 def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
-    """What the moment of a fault asks of an engine."""
+    """Return what the engine lacks for the fault's moment."""
     when, claim, engine = spec.when, context.claim, context.manifest
     if when.kind == "point" and when.point not in claim.crash_points:
         points = ", ".join(claim.crash_points) or "none"
@@ -115,7 +116,7 @@ class Phase(Enum):
 
 
 class Struck:
-    """A Strike on its course; see `harness.faults.base.Fault`."""
+    """Runs a Strike through its course; see `harness.faults.base.Fault`."""
 
     def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
         self._spec, self._strike = spec, strike
@@ -184,7 +185,7 @@ class Struck:
         )
 
     def _has_come(self, now: Moment) -> bool:
-        """At a crash point the job stands still until the fault has landed, or was seen not to."""
+        """Check the moment. At a crash point the job is held until the fault took effect or failed to."""
         if self._spec.when.kind != "point":
             return self._waiting.is_over(now)
         if not self._armed:

@@ -1,7 +1,8 @@
-"""Moments, and whether they have come. Faults wait on progress, never on a sleep.
+"""Moments of faults, and whether they have come. Faults wait for progress, never for a sleep.
 
-kill@c3:batch=3   sink.c3   kill@c3:t>=40s   kill@batch>=7   kill@offset>=50%   kill@t>=60s
-`+` counts from now: batch>=+2
+    kill@c3:batch=3   sink.c3   kill@c3:t>=40s   kill@batch>=7   kill@offset>=50%   kill@t>=60s
+
+`+` counts from the beginning of the wait: batch>=+2
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MOST = 999_999_999
 
 
 def parse(text: str) -> When:
-    """What stands after the @."""
+    """Parse the text after the @."""
     if text == "now":
         return When()
     name, sign, value = re.fullmatch(r"(?:sink\.)?([^:=>]*)(:|>=|=)?(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
@@ -40,7 +41,7 @@ def parse(text: str) -> When:
 
 
 def words(when: When) -> str:
-    """As it is written."""
+    """Format a moment as users write it."""
     plus = "+" if when.relative else ""
     return {
         "now": "now",
@@ -58,8 +59,8 @@ def _words_of_point(when: When) -> str:
 
 
 class Waiting:
-    """One wait for one moment; knows where it began. Points are armed and reached, which is the faults' own work: over
-    is then the wait for the time from which on one may be armed."""
+    """One wait for one moment; it remembers where it began. Crash points are armed and detected by the faults
+    themselves; for them `is_over` means that the point may be armed."""
 
     def __init__(self, when: When) -> None:
         self._when = when
@@ -83,7 +84,7 @@ class Waiting:
 
 
 def _point(name: str, parameter: str) -> When:
-    """What stands behind `c3:`. The name alone means the first batch that has something to write."""
+    """Parse the text after `c3:`. The name alone means the first batch that has something to write."""
     point = POINTS[name]
     key, _, value = re.fullmatch(r"([^:=>]*)(>=|=)?(.*)", parameter, re.DOTALL).groups()  # type: ignore[union-attr]
     if key == "t":

@@ -1,8 +1,8 @@
-"""What this process is really granted: cores, memory, processes and open files; and whom the kernel killed for memory.
+"""The resources granted to this process: cores, memory, processes and open files; and the kernel's count of OOM kills.
 
-A container's limits stand in control groups, of version 1, of version 2, or of both at once. A limit anywhere on the
-way up binds, so that the smallest one counts. Standard library only: the launcher asks before a package is installed.
-`system` is the root of the file system; tests give a tree of their own.
+A container's limits are set in control groups, of version 1, of version 2, or of both at once. A limit on any level up
+to the root binds, so the smallest one counts. Standard library only: the launcher runs before a package is installed.
+`system` is the root of the file system; tests pass a tree of their own.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 SYSTEM = Path("/")
 # Version 1 writes "no limit" as the largest number that its page counter holds.
 NO_LIMIT_BYTES = 1 << 60
-# More than any of our programs opens; macOS gives no more than the second, whatever its hard limit says.
+# More than any of our programs opens. macOS grants no more than the second, whatever its hard limit is.
 MANY_OPEN_FILES = (65_536, 10_240)
 STEAL_WORD = 8  # of the first line of /proc/stat
 _OCTAL = re.compile(r"\\(\d{3})")
 
 
-# ---------------------------------------------------------------- Where the limits stand
+# ---------------------------------------------------------------- Files of the limits
 
 
 def folders(controller: str, groups: str, mounts: str) -> list[Path]:
-    """The folders of one controller from this process's own group up to the highest that can be seen here.
+    """Return the folders of one controller from this process's own group up to the highest visible one.
 
     `groups` is the text of /proc/self/cgroup, `mounts` that of /proc/self/mountinfo.
     """
@@ -43,7 +43,7 @@ def folders(controller: str, groups: str, mounts: str) -> list[Path]:
 
 
 def _mounts_of(controller: str, mounts: str) -> Iterator[tuple[str, Path]]:
-    """Which part of a hierarchy is mounted, and where. `controller`: empty for version 2."""
+    """Yield root and mount point of each mount of a hierarchy. `controller` is empty for version 2."""
     for line in mounts.splitlines():
         fields, separator, kind = line.partition(" - ")
         if not separator:
@@ -60,7 +60,7 @@ def _unescaped(field: str) -> str:
 
 
 def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
-    """A container may see its own part of the hierarchy only, and its group under the name that it has outside."""
+    """A container may see only its own part of the hierarchy, while its group keeps the name it has outside."""
     below = os.path.relpath(own, root) if own.startswith("/") else own
     inside = below != "." and not below.startswith("..")
     place = mounted / below if inside else mounted
@@ -71,7 +71,7 @@ def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
 
 
 def levels(controller: str, system: Path = SYSTEM) -> list[Path]:
-    """The same of this process."""
+    """Return `folders` for this process."""
     groups, mounts = (_text(system / f"proc/self/{name}") for name in ("cgroup", "mountinfo"))
     return [system / place.relative_to("/") for place in folders(controller, groups, mounts)]
 
@@ -87,12 +87,12 @@ def _text(path: Path) -> str:
 
 
 def allowed_cores() -> int:
-    """Those on which the scheduler may run this process: a cpuset and `taskset` both count."""
+    """Count the cores on which the scheduler may run this process, by cpuset and `taskset`."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def quota_cores(system: Path = SYSTEM) -> float | None:
-    """How many cores' worth of time its group gets; None without a quota."""
+    """Return the CPU quota of its groups in cores; None without a quota."""
     quotas = [
         quota
         for level in levels("cpu", system)
@@ -106,30 +106,30 @@ def quota_cores(system: Path = SYSTEM) -> float | None:
 
 
 def quota_of(text: str) -> float | None:
-    """Of `150000 100000`: 1.5 cores. `max 100000` and `-1 100000` are no quota, and an empty text is none either."""
+    """Parse a quota: `150000 100000` is 1.5 cores; `max 100000`, `-1 100000` and an empty text are none."""
     quota, _, period = text.partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
 
 
 def cores(system: Path = SYSTEM) -> float:
-    """What the scheduler gives to this process."""
+    """Return the cores that this process can use: the smaller of quota and allowed cores."""
     quota = quota_cores(system)
     return allowed_cores() if quota is None else min(allowed_cores(), quota)
 
 
 def throttling(system: Path = SYSTEM) -> tuple[tuple[int, int], ...]:
-    """Of each group on the way up that has a quota: its periods so far, and in how many of them the quota ran out."""
+    """Return (periods, throttled periods) so far for each group, up to the root, that has a quota."""
     texts = [_text(level / "cpu.stat") for level in levels("cpu", system)]
     counts = [(counter(text, "nr_periods"), counter(text, "nr_throttled")) for text in texts]
     return tuple((periods, throttled) for periods, throttled in counts if periods is not None and throttled is not None)
 
 
 def steal(system: Path = SYSTEM) -> tuple[int, int] | None:
-    """The ticks of all cores so far, and those of them that the host gave to others; None where nobody counts them."""
+    """Return the CPU ticks of all cores so far, and the stolen ones among them; None if they are not counted."""
     words = _text(system / "proc/stat").partition("\n")[0].split()
     if len(words) <= STEAL_WORD or words[0] != "cpu":
         return None
-    ticks = [int(word) for word in words[1 : STEAL_WORD + 1]]  # behind them are guests, who are in `user` too
+    ticks = [int(word) for word in words[1 : STEAL_WORD + 1]]  # the guests after these are part of `user`
     return sum(ticks), ticks[-1]
 
 
@@ -141,7 +141,7 @@ def machine_bytes() -> int:
 
 
 def memory_limit_bytes(system: Path = SYSTEM) -> int | None:
-    """The limit of its group; None without one."""
+    """Return the memory limit of its groups; None without one."""
     limits = [
         limit
         for level in levels("memory", system)
@@ -161,10 +161,10 @@ def _number(text: str) -> int | None:
 
 
 def killed_for_memory(system: Path = SYSTEM) -> int | None:
-    """How many processes the kernel has killed because there was no memory left; None where it does not say.
+    """Count the processes that the kernel has killed for lack of memory; None if the system does not count them.
 
-    The nearest group that counts has our children in it. The count of the whole machine is of strangers too, and is
-    asked only where no group counts.
+    The nearest group that counts includes our children. The count of the whole machine includes strangers, and is used
+    only if no group counts.
     """
     for level in levels("memory", system):
         for name in ("memory.events", "memory.oom_control"):
@@ -174,7 +174,7 @@ def killed_for_memory(system: Path = SYSTEM) -> int | None:
 
 
 def counter(text: str, name: str) -> int | None:
-    """The number behind a name, in a file of `name number` lines."""
+    """Return the number after a name, in a file of `name number` lines."""
     found = re.search(rf"^{re.escape(name)} (\d+)$", text, re.MULTILINE)
     return int(found[1]) if found else None
 
@@ -183,7 +183,7 @@ def counter(text: str, name: str) -> int | None:
 
 
 def threads_left(system: Path = SYSTEM) -> int | None:
-    """How many more processes and threads there may be; None without a limit."""
+    """Return how many more processes and threads may be started; None without a limit."""
     left = [
         limit - (_number(_text(level / "pids.current")) or 0)
         for level in levels("pids", system)
@@ -195,13 +195,13 @@ def threads_left(system: Path = SYSTEM) -> int | None:
 
 
 def _is_superuser(system: Path) -> bool:
-    """The kernel stops no process of its superuser. Who is that in a container only, may be anybody outside of it."""
+    """The kernel exempts only the real superuser. Root of a container may be any user outside of it."""
     root_is_root = _text(system / "proc/self/uid_map").split()[:2] in (["0", "0"], [])
     return os.getuid() == 0 and root_is_root
 
 
 def threads_of_user(system: Path = SYSTEM) -> int:
-    """All threads of this user on the machine: `ulimit -u` counts those, and not only ours."""
+    """Count all threads of this user on the machine, as `ulimit -u` does, not only ours."""
     count = 0
     for status in (system / "proc").glob("[0-9]*/status"):
         text = _text(status)
@@ -213,7 +213,7 @@ def threads_of_user(system: Path = SYSTEM) -> int:
 
 
 def open_files() -> int | None:
-    """How many files a process of ours may have open, at most; None without a limit."""
+    """Return the hard limit of open files per process; None without a limit."""
     return _limit(resource.RLIMIT_NOFILE)
 
 
@@ -223,7 +223,7 @@ def _limit(which: int) -> int | None:
 
 
 def raise_open_files() -> None:
-    """The soft limit up to the hard one, for us and for all that we start; no further than anybody needs."""
+    """Raise the soft limit for us and all children, up to the hard one and no further than needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for many in MANY_OPEN_FILES:
         wanted = many if hard == resource.RLIM_INFINITY else min(many, hard)

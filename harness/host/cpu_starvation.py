@@ -1,8 +1,8 @@
-"""Was an engine slow by itself, or did the machine not let it run? And what was taken from the machine meanwhile?
+"""Distinguishes a slow engine from a starved one, and measures CPU time taken from the machine.
 
-The operating system books for each thread how long it ran, and how long it was ready to run and had to wait
+The operating system counts for each thread how long it ran, and how long it was ready to run and waited
 (`/proc/<pid>/task/*/schedstat`). An idle engine wants no CPU. A starved one wants some and waits for it most of the
-time, while others have the machine. Where the system keeps no such books, nobody is called starved.
+time, while other processes use the machine. Where the system keeps no such counts, no engine is called starved.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pathlib import Path
 
 from harness.host import cgroup
 
-# What an idle engine wants is below this share of one core: 0.15 was seen of one that had just started at a load of 10.
+# An idle engine wants less than this share of one core; one that had just started at a load of 10 wanted 0.15.
 WANTED_CORES = 0.25
-# Of the time for which it wanted a CPU it waited this share; below that it was slow rather than starved.
+# A starved engine waited for at least this share of the time in which it wanted a CPU; below that it was slow.
 WAITED_SHARE = 0.5
-# One that had this share of the machine was kept waiting by itself.
+# An engine that had this share of the machine was delayed by its own threads.
 OWN_SHARE = 0.5
 
-# A p99 is made of one event in a hundred: what is taken from the machine for a smaller share of the time spares it.
+# A p99 depends on one event in a hundred: time taken from the machine below this share leaves it unchanged.
 MATTERS_SHARE = 0.01
 
-Threads = Mapping[tuple[int, int], tuple[int, int]]  # process and thread -> ns that it ran, and that it waited
+Threads = Mapping[tuple[int, int], tuple[int, int]]  # (process, thread) -> (ns run, ns waited)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an engine wanted of the CPU over some time, and what it got."""
+    """The CPU time that an engine wanted over some time, and the part it got."""
 
     seconds: float
     ran_s: float
@@ -46,7 +46,7 @@ class Wanted:
 
 
 class Books:
-    """What all threads have used up to each look. A thread that has ended keeps what was seen of it."""
+    """The CPU use of all threads at each poll. The time of a thread that has ended stays counted."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -56,14 +56,14 @@ class Books:
         _, ran_ns, waited_ns = self._looks[-1]
         for thread, (ran, waited) in threads.items():
             before = self._last.get(thread, (0, 0))
-            if ran < before[0] or waited < before[1]:  # the number is another's by now
+            if ran < before[0] or waited < before[1]:  # another thread has got the same id
                 before = (0, 0)
             ran_ns, waited_ns = ran_ns + ran - before[0], waited_ns + waited - before[1]
         self._last = dict(threads)
         self._looks.append((at_ms, ran_ns, waited_ns))
 
     def since(self, at_ms: int) -> Wanted:
-        """From the newest look at or before that moment to the last one."""
+        """Return the use from the newest poll at or before that moment to the last poll."""
         begin = max((look for look in self._looks if look[0] <= at_ms), key=lambda look: look[0])
         end = self._looks[-1]
         begin_ms = begin[0] or at_ms
@@ -72,11 +72,11 @@ class Books:
 
 @dataclass(frozen=True)
 class Machine:
-    """How busy the machine is at this moment."""
+    """The load of the machine at one moment."""
 
     cores: float  # granted
-    load: float  # the average over a minute
-    pressure: float | None = None  # per cent of the last minute in which somebody waited for a CPU
+    load: float  # average over a minute
+    pressure: float | None = None  # per cent of the last minute in which a task waited for a CPU
 
 
 def in_words(wanted: Wanted, machine: Machine) -> str:
@@ -88,7 +88,7 @@ def in_words(wanted: Wanted, machine: Machine) -> str:
 
 
 def threads_of(pids: Iterable[int]) -> Threads:
-    """All threads of some processes; what has ended meanwhile is left out."""
+    """Read the counts of all threads of some processes; processes that have ended are left out."""
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         with suppress(OSError):
@@ -104,7 +104,7 @@ def machine() -> Machine:
 
 
 def _pressure() -> float | None:
-    """`some avg60` of /proc/pressure/cpu, where the system has it."""
+    """Return `some avg60` of /proc/pressure/cpu, where the system has it."""
     with suppress(OSError, ValueError, IndexError):
         return float(Path("/proc/pressure/cpu").read_text().split("avg60=")[1].split()[0])
     return None
@@ -112,7 +112,7 @@ def _pressure() -> float | None:
 
 @dataclass(frozen=True)
 class Meters:
-    """What the kernel has counted up to one look; see harness/host/cgroup.py."""
+    """The kernel's counters at one poll; see harness/host/cgroup.py."""
 
     throttling: tuple[tuple[int, int], ...]
     steal: tuple[int, int] | None
@@ -120,13 +120,13 @@ class Meters:
 
 @dataclass(frozen=True)
 class Taken:
-    """What was taken of the granted cores over some time. None: nobody counts it, as where there is no quota."""
+    """Shares of the granted CPU that were taken over some time. None: not counted, as without a quota."""
 
-    throttled_share: float | None  # of the periods: the quota ran out
-    stolen_share: float | None  # of the machine's CPU time: the host gave it to others
+    throttled_share: float | None  # of the periods, those in which the quota ran out
+    stolen_share: float | None  # of the machine's CPU time, given to others by the host
 
     def in_words(self, cores: float) -> str:
-        """Empty where it does not matter."""
+        """Return "" if the shares are too small to matter."""
         said = []
         if (self.throttled_share or 0.0) >= MATTERS_SHARE:
             said.append(f"the quota of {cores:g} cores ran out in {self.throttled_share:.0%} of its periods")
@@ -140,7 +140,7 @@ def meters() -> Meters:
 
 
 def taken(before: Meters, after: Meters) -> Taken:
-    """Between two looks; of several quotas on the way up, by the one that bound most."""
+    """Compare two polls. Of several quotas up to the root, the one that throttled most counts."""
     groups = zip(before.throttling, after.throttling, strict=False)
     shares = [share for old, new in groups if (share := _share(old, new)) is not None]
     stolen = _share(before.steal, after.steal) if before.steal and after.steal else None
@@ -148,6 +148,6 @@ def taken(before: Meters, after: Meters) -> Taken:
 
 
 def _share(before: tuple[int, int], after: tuple[int, int]) -> float | None:
-    """Of what the first numbers grew by; of nothing there is no share."""
+    """Return the second number's growth as a share of the first one's; None without growth."""
     whole = after[0] - before[0]
     return (after[1] - before[1]) / whole if whole > 0 else None

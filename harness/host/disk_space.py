@@ -1,8 +1,8 @@
-"""Room on disks: what a run will need, whether it is there, and how it is said that a disk is full.
+"""Disk space: estimates of what a run needs, checks that it is free, and messages for a full disk.
 
-What a run needs is foretold from its events. The figures are rounded up from runs of all shipped engines: what the
-broker keeps of an event until the run ends, what the run keeps of it for good, and what an engine unpacks and writes
-for itself. Standard library only: a full disk has to be named also before anything is installed.
+The estimate is computed from the run's events. The factors are rounded up from runs of all shipped engines: bytes per
+event in the broker's log, in the stored run, and in the engine's own files. Standard library only: a full disk must be
+reported even before anything is installed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from harness.model import EngineManifest, HarnessError
 MB = 1_000_000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_WORDS = tuple(os.strerror(number) for number in FULL)
-# With less than this a disk is as good as full: what was to be written is often larger, and gone when somebody looks.
+# A disk with less than this counts as full: the write that failed is often larger, and its file gone when we check.
 AS_GOOD_AS_FULL = 16 * MB
 
-LOG_PER_EVENT = 300  # of the broker: a record of 250 bytes, its share of batches and indexes, topics of the engine
-LOG_PER_BROKER = 20 * MB  # what is there before the first event, and what an engine writes there for itself
-KEPT_PER_EVENT = 18  # of the run's files: the log as a table, what was sent, latencies
+LOG_PER_EVENT = 300  # in the broker: a record of 250 bytes, its share of batches and indexes, topics of the engine
+LOG_PER_BROKER = 20 * MB  # files present before the first event, and an engine's own topics
+KEPT_PER_EVENT = 18  # in the run's files: the log as a table, the send records, latencies
 KEPT_PER_RUN = 12 * MB  # logs, figures, the page
 JVMS_OWN = 200 * MB  # checkpoint, state and the libraries that an engine on a JVM unpacks
-CHECKPOINT_PER_EVENT = 100  # beside that, where nothing leaves the state: all its versions that the engine keeps
-ENGINES_OWN = 10 * MB  # the same of any other engine
+CHECKPOINT_PER_EVENT = 100  # in addition if the state never shrinks: all versions of it that the engine keeps
+ENGINES_OWN = 10 * MB  # the same for any other engine
 
 
 @dataclass(frozen=True)
 class WantedRoom:
-    """What a part of a run takes, and what to do where it can't be had."""
+    """The space that one part of a run needs, and advice for the case that it is missing."""
 
     what: str
     place: Path
@@ -43,14 +43,14 @@ class WantedRoom:
 
 @dataclass(frozen=True)
 class Disk:
-    """The file system below a place."""
+    """The file system that holds a path."""
 
     id: int
-    free: int  # bytes that we may use
+    free: int  # bytes available to us
 
 
 class NoRoomError(HarnessError):
-    """A disk is full, or too small for what is asked."""
+    """A disk is full, or too small for the request."""
 
 
 def needs(
@@ -64,9 +64,9 @@ def needs(
     in_files: int = 0,
     in_state: int = 0,
 ) -> tuple[WantedRoom, ...]:
-    """Of so many runs, one after the other, at the most. `brokers`: so many of ours keep the log, none where Kafka is
-    somebody else's or nothing is real. `in_files`: so many of the events lie in files as well; `in_state`: of so many
-    the cells stay in the engine's state until the load has ended."""
+    """Return the most space that so many runs, one after the other, can need. `brokers` counts our own brokers, which
+    store the log: 0 with an external Kafka or a simulated engine. `in_files` counts the events that are also written to
+    files, `in_state` those whose cells stay in the engine's state until the load has ended."""
     elsewhere = "name a folder on another disk with --out, or take a lower --rate or a shorter --duration"
     kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
@@ -77,12 +77,12 @@ def needs(
 
 
 def still_to_write(events: int) -> int:
-    """What a run needs when its load has ended: the log is read into a table while the broker still has it."""
+    """Return the bytes that a run writes after its load: the log becomes a table while the broker keeps it."""
     return KEPT_PER_EVENT * events
 
 
 def told_of_log(out: Path) -> str:
-    """Of a load whose size nobody knows beforehand."""
+    """Describe the space for a load whose size is unknown beforehand."""
     return (
         f"{size_in_words(LOG_PER_EVENT * 1_000_000)} for each million events while it goes on, "
         f"{size_in_words(KEPT_PER_EVENT * 1_000_000)} of it kept; {size_in_words(disk_of(out).free)} are free"
@@ -90,7 +90,7 @@ def told_of_log(out: Path) -> str:
 
 
 def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> None:
-    """Parts that lie on one disk need their room together."""
+    """Raise if a disk lacks space. Parts on the same disk need their space together."""
     shared: dict[int, list[WantedRoom]] = {}
     for need in wanted:
         shared.setdefault(disk_of(need.place).id, []).append(need)
@@ -107,14 +107,14 @@ def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> Non
 
 
 def disk_of(place: Path) -> Disk:
-    """Of a place that may not have been made yet."""
+    """Return the disk of a path, which need not exist yet."""
     existing = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
     seen = os.statvfs(existing)
     return Disk(existing.stat().st_dev, seen.f_bavail * seen.f_frsize if seen.f_favail or not seen.f_files else 0)
 
 
 def free_below(places: Sequence[Path]) -> dict[str, int]:
-    """Place -> free bytes, of those that can be looked at."""
+    """Map each path to its free bytes; paths that can't be read are left out."""
     found = {}
     for place in places:
         with suppress(OSError):
@@ -123,7 +123,7 @@ def free_below(places: Sequence[Path]) -> dict[str, int]:
 
 
 def full_ones(free: Mapping[str, int], reserved: Mapping[str, int] | None = None) -> str:
-    """Those disks that are as good as full, beside what is reserved there, in words; "" when none is."""
+    """Name the disks that count as full once `reserved` is subtracted; "" if there are none."""
     wanted = {place: AS_GOOD_AS_FULL + (reserved or {}).get(place, 0) for place in free}
     short = [
         f"{size_in_words(size)} are free below {place}, and {size_in_words(wanted[place])} are needed"
@@ -135,7 +135,7 @@ def full_ones(free: Mapping[str, int], reserved: Mapping[str, int] | None = None
 
 @contextmanager
 def writing(path: Path, size: int) -> Iterator[None]:
-    """The error of a write knows neither its file nor what it wanted."""
+    """Raise NoRoomError with file and size if the disk is full: the OSError of a write has neither."""
     try:
         yield
     except OSError as error:
@@ -163,14 +163,14 @@ def said_of_full(said: str) -> bool:
 
 
 def ended_of_full(said: str, place: Path) -> bool:
-    """Whether a full disk ended a program that wrote there: by its words, or by what is free, for not every program
-    lives to say so."""
+    """Return whether a full disk ended a program that wrote there, by its message or by the free space: a program may
+    die before it can print one."""
     return said_of_full(said) or disk_of(place).free < AS_GOOD_AS_FULL
 
 
 def in_terms_of_room(error: BaseException, places: Sequence[Path]) -> NoRoomError | None:
-    """An error behind which there is a full disk, by its number or by the words of another program. Which disk that is
-    tells its file, and else those that are full among the places where we write."""
+    """Return NoRoomError if a full disk caused this error, by error number or by another program's message. The disk is
+    that of the error's file, or else those of `places` that are full."""
     for each in _chain(error):
         if isinstance(each, NoRoomError):
             return each
@@ -190,7 +190,6 @@ def _full_somewhere(said: str, places: Sequence[Path]) -> NoRoomError:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and what led to it."""
     seen: set[int] = set()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
@@ -200,7 +199,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def size_in_words(size: int) -> str:
-    """To the precision that a person needs: 0.3 MB, 165 MB, 6.2 GB."""
+    """Format a size for people: 0.3 MB, 165 MB, 6.2 GB."""
     if size >= 1000 * MB:
         return f"{size / 1e9:.1f} GB"
     return f"{size / MB:,.0f} MB" if size >= 10 * MB else f"{size / MB:.1f} MB"

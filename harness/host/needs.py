@@ -1,8 +1,7 @@
-"""What a run needs of its machine at least, and what of that is not granted: said before anything is started.
+"""The least resources that a run needs, and which of them are missing; checked before anything is started.
 
-The figures are measured (docs/machine.md, "What a machine must have"). Of an engine that we do not know
-nothing is asked.
-Standard library only: `doctor` tells them before a package is installed.
+The figures are measured (docs/machine.md, "What a machine must have"). An engine that we do not know has no minimum.
+Standard library only: `doctor` shows them before a package is installed.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Minimum:
-    """At least so much, or the run ends badly."""
+    """The least resources; with less, a run fails."""
 
     memory_bytes: int = 0
-    open_files: int = 0  # of one process
-    threads: int = 0  # of all processes
-    native: bool = False  # a Java program unpacks machine code among the temporary files, and runs it there
+    open_files: int = 0  # per process
+    threads: int = 0  # in all processes
+    native: bool = False  # a Java program unpacks machine code into the temporary folder and runs it there
 
     def __add__(self, other: Minimum) -> Minimum:
         return Minimum(
@@ -38,7 +37,7 @@ class Minimum:
 
 @dataclass(frozen=True)
 class Granted:
-    """None: without a limit."""
+    """The resources granted to us. None: without a limit."""
 
     memory_bytes: int
     open_files: int | None
@@ -50,12 +49,12 @@ class Granted:
 HARNESS = Minimum(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
 KAFKA = Minimum(memory_bytes=416 * MIB, open_files=256, threads=110)
 SPARK = Minimum(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
-JVM = Minimum(native=True)  # an engine of which no more is known
+JVM = Minimum(native=True)  # an engine with no other known needs
 DEFAULT_RUN = HARNESS + KAFKA + SPARK
 
 
 def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
-    """`brokers`: how many the plan of its fault wants."""
+    """Add up the needs of a run. `brokers` is how many brokers its fault plan requires."""
     if manifest.simulated:
         return Minimum()
     need = HARNESS
@@ -65,7 +64,7 @@ def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
 
 
 def lacking(need: Minimum, granted: Granted) -> list[str]:
-    """What is not enough, a sentence each with the number that is needed and with what to do."""
+    """Return a sentence for each missing resource, with the required amount and advice."""
     said = []
     if granted.open_files is not None and granted.open_files < need.open_files:
         said.append(
@@ -93,7 +92,7 @@ def lacking(need: Minimum, granted: Granted) -> list[str]:
 def temporary_folder() -> Path:
     try:
         return Path(tempfile.gettempdir())
-    except OSError as error:  # it names all places that were tried
+    except OSError as error:  # its text lists every path that was tried
         why = error.strerror
         raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to one that can be written.") from error
 
@@ -114,6 +113,6 @@ def granted() -> Granted:
 
 
 def refuse_too_little(need: Minimum) -> None:
-    """One sentence for each thing that is lacking, before anything is started."""
+    """Raise with one sentence per missing resource, before anything is started."""
     if said := lacking(need, granted()):
         raise HarnessError(" ".join(said))

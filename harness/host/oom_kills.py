@@ -1,9 +1,9 @@
-"""Did the kernel kill a process because there was no memory left?
+"""Detects that the kernel killed a process because the machine had no memory left.
 
-Then nobody can say what an engine would have done, and that it is gone is not its fault. The kernel counts whom it has
-killed; a count that has risen since the run began is the evidence, whichever process it was: the one that is missed may
-be the child of a child, so that its end by SIGKILL is not seen. A Java program that has used up a heap of its own
-ends by itself (OutOfMemoryError), the count stays as it was, and that is the program's own crash.
+Such a run says nothing about the engine, and its end is not the engine's fault. The evidence is the kernel's count of
+OOM kills: it has risen since the run began, whichever process was killed. The victim may be the child of a child, whose
+SIGKILL we can't see. A Java program that exhausts its own heap (OutOfMemoryError) does not raise the count; that is the
+program's own crash.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Memory:
-    """What the kernel said of memory at one moment."""
+    """Granted memory and the kernel's count of OOM kills at one moment."""
 
     granted_bytes: int
-    killed: int | None  # processes, up to then; None: it does not say
+    killed: int | None  # processes so far; None: not counted
 
 
 def in_words(before: Memory, now: Memory) -> str:
-    """A clause; "" where the kernel killed nobody meanwhile, or does not say."""
+    """Return a clause, or "" if the kernel killed no process in between or does not count."""
     if before.killed is None or now.killed is None or now.killed <= before.killed:
         return ""
     number = now.killed - before.killed

@@ -1,7 +1,7 @@
-"""Pin processes to cores. Two processes that run at the same time on one core have the same neighbours, since the
-kernel gives them turns of some milliseconds, so that their costs can be compared to a percent.
+"""Pins processes to cores. Two processes that run at the same time on one core share their neighbours, since the kernel
+alternates them every few milliseconds, so their costs can be compared to one per cent.
 
-Linux alone has this. A control group (`cpuset`), or who started us, may have left us fewer cores than the machine has.
+Linux only. A control group (`cpuset`) or our parent may have left us fewer cores than the machine has.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
-PASSES = 5  # over all threads: one that is born meanwhile has the cores of the thread that made it
+PASSES = 5  # over all threads: a new thread inherits the cores of its creator
 
 
 @dataclass(frozen=True)
 class Placement:
     """The cores of each part."""
 
-    shared: frozenset[int]  # what is compared
+    shared: frozenset[int]  # the compared processes
     others: frozenset[int]  # the broker, Redis, and this process
-    reason: str = ""  # why nobody is put anywhere
+    reason: str = ""  # why nothing is pinned
 
     @property
     def all(self) -> frozenset[int]:
@@ -40,7 +40,7 @@ def _listed(cores: Iterable[int]) -> str:
 
 
 def placement() -> Placement:
-    """Half of the cores for what is compared, and half for all else."""
+    """Give half of the cores to the compared processes, and half to all others."""
     none = frozenset[int]()
     if not hasattr(os, "sched_setaffinity"):
         return Placement(none, none, "this system can't keep a process on one core")
@@ -56,7 +56,7 @@ def placement() -> Placement:
 
 
 def pin(pids: Iterable[int], cores: frozenset[int]) -> set[int]:
-    """All threads of these processes. Those that had to be moved."""
+    """Pin all threads of these processes; return the threads that had to be moved."""
     moved: set[int] = set()
     for pid in pids:
         for _ in range(PASSES):
@@ -74,7 +74,7 @@ def threads(pid: int) -> set[int]:
 
 
 def _moves(thread: int, cores: frozenset[int]) -> bool:
-    """One that has just ended is nowhere."""
+    """A thread that has just ended does not count as moved."""
     with suppress(OSError):
         if os.sched_getaffinity(thread) != cores:
             os.sched_setaffinity(thread, cores)

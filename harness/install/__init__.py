@@ -1,1 +1,1 @@
-"""First use: the environment of a checkout, the JVM and its artifacts, what is missing, and which machine it is."""
+"""Installation: the environment of a checkout, the JVM and its artifacts, `doctor`, facts about the machine."""

@@ -1,13 +1,12 @@
-"""Archives of classes: with one, a JVM begins with its classes read, checked and linked, which is half of its start.
+"""Archives of classes. A JVM with an archive starts with its classes read, verified and linked, in about half the time.
 
-An archive belongs to one JDK, one class path and one set of flags; its name is a digest of all three, so that another
-of them is another file. It is written by a JVM of a short run of its own when that ends in order (`making`), and is
-there for others from one rename on (`seal`). Whoever uses one compares its sum first: what is torn or was changed is
-left out with a reason, and the JVM starts as it would without. A JVM that doesn't like an archive says so in its own
-log and goes on.
+An archive fits one JDK, one class path and one set of flags. Its name is a digest of all three, so any change leads to
+another file. A JVM of a short training run writes it on a clean exit (`making`); one rename publishes it (`seal`). Each
+use first verifies the checksum: a damaged or modified archive is left out with a reason, and the JVM starts without
+one. A JVM that rejects an archive logs that and goes on.
 
-Java has two ways. Class data lie on top of the archive that a JDK has of its own classes. From version 25 on there is
-the ahead-of-time cache, which stands alone and also holds what the compilers had learnt.
+Java has two kinds. Class data archives build on the archive of the JDK's own classes. From version 25 on there is the
+ahead-of-time cache, which stands alone and also holds compiler profiles.
 """
 
 from __future__ import annotations
@@ -29,35 +28,35 @@ IN_USE, NONE_YET, WITHOUT, BEING_MADE = "in use", "none yet", "without", "being 
 
 @dataclass(frozen=True)
 class Way:
-    """How a Java makes and uses archives: its options, of which the path ends the last one."""
+    """The options with which a Java makes and uses archives. The path is appended to the last option."""
 
     suffix: str
     makes: tuple[str, ...]
     uses: tuple[str, ...]
 
 
-# Class data hold nothing of what a compiler learns: for a short run the first compiler is enough.
+# Class data archives hold no compiler profiles, so the first compiler is enough for a short run.
 CLASS_DATA = Way(
     ".jsa",
     ("-XX:TieredStopAtLevel=1", "-XX:ArchiveClassesAtExit="),
     ("-Xshare:auto", "-XX:SharedArchiveFile="),
 )
 AOT_CACHE = Way(".aot", ("-XX:AOTCacheOutput=",), ("-XX:AOTCache=",))
-AOT_CACHE_SINCE = 25  # 24 has one too, but makes it in two steps
+AOT_CACHE_SINCE = 25  # 24 needs two steps to make one
 
 
 @dataclass(frozen=True)
 class Archive:
-    """The archive of one kind of JVM: `name` says of which, `path` where it lies once it is made."""
+    """The archive for one kind of JVM, called `name`. It need not exist at `path` yet."""
 
     name: str
     path: Path
     way: Way
-    obstacle: str = ""  # why there can't be one
+    obstacle: str = ""  # why none can be made
 
     @property
     def part(self) -> Path:
-        """Where a JVM writes it: half of one must never have its name."""
+        """Return the path to which a JVM writes: an unfinished archive must never have the final name."""
         return self.path.with_suffix(".part")
 
     @property
@@ -67,7 +66,7 @@ class Archive:
 
 @dataclass(frozen=True)
 class Start:
-    """How a JVM is started: with these options more, and what is to be said of its archive."""
+    """Extra options for starting a JVM, and the state of its archive for reports."""
 
     options: tuple[str, ...]
     state: str
@@ -77,10 +76,10 @@ COLD = Start((), WITHOUT)
 
 
 def archive_of(name: str, java: Path, classpath: Sequence[Path], flags: Sequence[str] = ()) -> Archive:
-    """`classpath`: the jars in the order in which the JVM looks into them."""
+    """Describe the archive for these jars and flags. `classpath` lists the jars in search order."""
     digest = hashlib.sha256(_release(java))
     for jar in classpath:
-        seen = jar.stat()  # the JVM refuses an archive when a jar has another size or time than it had
+        seen = jar.stat()  # the JVM rejects an archive if size or time of a jar has changed
         digest.update(f"{jar}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
     digest.update("\0".join(flags).encode())
     way = way_of(java)
@@ -105,7 +104,7 @@ def folder() -> Path:
 
 
 def _release(java: Path) -> bytes:
-    """What tells one JDK from another; some come without the file that says it."""
+    """Return bytes that identify the JDK. Some JDKs lack the `release` file."""
     home = java.resolve().parent.parent
     try:
         return (home / "release").read_bytes() + str(home).encode()
@@ -115,7 +114,7 @@ def _release(java: Path) -> bytes:
 
 
 def start(archive: Archive) -> Start:
-    """With the archive if there is a whole one."""
+    """Use the archive if it exists and is intact."""
     if archive.obstacle:
         return Start((), f"left out: {archive.obstacle}")
     try:
@@ -132,12 +131,12 @@ def start(archive: Archive) -> Start:
 
 
 def lacks(archive: Archive) -> bool:
-    """Whether one could be made, and there is none that can be used."""
+    """Return whether an archive can be made and no usable one exists."""
     return not archive.obstacle and start(archive).state != IN_USE
 
 
 def making(archive: Archive) -> Start:
-    """A JVM that is started so writes the archive when it ends in order, which takes it some seconds."""
+    """Return options with which a JVM writes the archive on a clean exit, which takes it some seconds."""
     try:
         archive.part.parent.mkdir(parents=True, exist_ok=True)
         archive.part.unlink(missing_ok=True)
@@ -150,7 +149,7 @@ def making(archive: Archive) -> Start:
 
 
 def is_made_with(options: Sequence[str]) -> bool:
-    """Whether a JVM with these options writes one."""
+    """Return whether a JVM with these options writes an archive."""
     return any(option.startswith(way.makes[-1]) for option in options for way in (CLASS_DATA, AOT_CACHE))
 
 
@@ -160,13 +159,13 @@ def _with_path(options: tuple[str, ...], path: Path) -> tuple[str, ...]:
 
 @contextmanager
 def alone(say: Callable[[str], None]) -> Iterator[None]:
-    """Who makes archives and who removes some wait for each other: else a new one vanishes before it is sealed."""
+    """Serialise making and removing archives: otherwise a new one could be removed before it is sealed."""
     with jvm.only_one(folder() / "training", say):
         yield
 
 
 def remove(name: str, say: Callable[[str], None]) -> list[Path]:
-    """Those of one kind of JVM, of all JDKs and checkouts. A JVM that has one open keeps it."""
+    """Remove the archives of one kind of JVM, for all JDKs and checkouts. A JVM with one open keeps its copy."""
     with alone(say):
         gone = sorted(folder().glob(f"{name}-{'[0-9a-f]' * 16}.*"))
         for file in gone:
@@ -175,9 +174,9 @@ def remove(name: str, say: Callable[[str], None]) -> list[Path]:
 
 
 def seal(archive: Archive) -> str:
-    """Make what was just written known to others; what is wrong with it if it is not whole.
+    """Publish a newly written archive, or return what is wrong with it.
 
-    A JVM writes the head of the file last, so that a JVM which was killed meanwhile leaves zeros there.
+    A JVM writes the head of the file last, so a JVM that was killed before leaves zeros there.
     """
     try:
         with archive.part.open("rb") as stream:

@@ -1,8 +1,8 @@
-"""What is there on this machine, what is missing, and how to get it.
+"""Examines this machine: what is present, what is missing, and how to get it.
 
-Every question is one small function that looks and answers with a Finding; it changes nothing, prints nothing and
-raises nothing. `before_installation` needs no package, so the launcher can ask it while .venv does not exist yet;
-`examine` asks everything. Standard library only, for the same reason.
+Each check is one small function that returns a Finding; it changes nothing, prints nothing and raises nothing.
+`before_installation` needs no package, so the launcher can call it before .venv exists; `examine` runs all checks.
+Standard library only, for the same reason.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from harness.util.texts import many
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
 ENOUGH_CORES = 2
-ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and what is kept of it
+ENOUGH_DISK = 2_000_000_000  # the log of a run, its checkpoint and the stored run
 PORTS_OF_A_RUN = 8
 WHOLE = "Use a whole checkout, or install the wheel again."
 
 
 class State(Enum):
-    """OK: nothing to do. MISSING: it is not there. WRONG: it is there and will not do."""
+    """OK: nothing to do. MISSING: it does not exist. WRONG: it exists and is unusable."""
 
     OK = "ok"
     MISSING = "missing"
@@ -45,7 +45,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer: what was looked for, how it stands, what was seen, and how to get what is needed."""
+    """The result of one check: its subject, its state, details, and advice."""
 
     what: str
     state: State
@@ -54,7 +54,6 @@ class Finding:
 
 
 def as_line(finding: Finding) -> str:
-    """A finding as one plain line."""
     line = f"{finding.what}: {finding.state.value}, {finding.seen}"
     return line if finding.state is State.OK else f"{line}. {finding.how}"
 
@@ -64,12 +63,12 @@ def all_well(findings: Sequence[Finding]) -> bool:
 
 
 def before_installation(place: Path) -> list[Finding]:
-    """What can be known before any package is installed, which will be done there."""
+    """Run the checks that need no package. Packages will be installed in `place`."""
     return [python(), java(), cores(), memory(), disk("disk", place)]
 
 
 def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
-    """Everything. `runs` is the folder of the runs; `find_redis` gives the server's program or raises HarnessError."""
+    """Run all checks. `runs` is the folder of the runs; `find_redis` returns the server program or raises."""
     return [
         python(),
         packages(),
@@ -99,7 +98,7 @@ def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
 
 
 def packages(requirements: str | None = None) -> Finding:
-    """The packages that are asked for by exact version; what they need in turn came with them."""
+    """Compare the packages that are required by exact version; their dependencies were installed with them."""
     asked = exact_versions(_own_requirements() if requirements is None else requirements)
     if not asked:
         return Finding("packages", State.WRONG, f"no list of them in {ROOT}", WHOLE)
@@ -114,12 +113,12 @@ def packages(requirements: str | None = None) -> Finding:
 
 
 def exact_versions(requirements: str) -> dict[str, str]:
-    """Name -> version of the lines that ask for one exact version on every machine."""
+    """Parse name -> version from the lines that require one exact version on every machine."""
     return dict(re.findall(r"^([\w-]+)==([\w.]+)$", requirements, re.MULTILINE))
 
 
 def _own_requirements() -> str:
-    """The checkout's list, or what an installed distribution says of itself; empty where there is neither."""
+    """Return the checkout's list or the installed distribution's metadata; "" if there is neither."""
     listed = ROOT / "requirements" / "run.in"
     if listed.is_file():
         return listed.read_text(encoding="utf-8")
@@ -145,7 +144,7 @@ def java() -> Finding:
         version = jvm.java_version(program)
     except HarnessError as error:
         return Finding("Java", State.WRONG, f"{program} does not say its version", str(error))
-    # A runtime is enough for everything but engines whose job is a Java source file.
+    # A runtime is enough for all engines except those whose job is a Java source file.
     kind = "JDK" if program.resolve().with_name("javac").exists() else "runtime without compiler"
     seen = f"{version}, {kind} ({program})"
     if version < jvm.MINIMUM_JAVA:
@@ -154,7 +153,7 @@ def java() -> Finding:
 
 
 def artifacts(which: str) -> Finding:
-    """The jars of one set, every one by its sum."""
+    """Check every jar of one set by its checksum."""
     what, how = f"JVM artifacts of {which}", "The next command that needs them fetches them; that takes a network."
     try:
         pinned = jvm.read_sums(jvm.source_folder(which) / "jars.sha256")
@@ -205,7 +204,7 @@ def memory() -> Finding:
 
 
 def open_files() -> Finding:
-    """Of one process; the soft limit is raised to it."""
+    """Check the hard limit per process, to which we raise the soft limit."""
     to_raise = "the hard limit (ulimit -Hn, or --ulimit nofile= of a container)"
     return _limited("open files", cgroup.open_files(), "for each process", needs.DEFAULT_RUN.open_files, to_raise)
 
@@ -223,7 +222,7 @@ def _limited(what: str, granted: int | None, of: str, enough: int, to_raise: str
 
 
 def temporary() -> Finding:
-    """The folder of temporary files. Machine code of Java libraries is unpacked into it, and has to run there."""
+    """Check the temporary folder. Java libraries unpack machine code into it, which must be executable there."""
     try:
         place = needs.temporary_folder()
     except HarnessError as error:
@@ -235,7 +234,7 @@ def temporary() -> Finding:
 
 
 def ports() -> Finding:
-    """Whether the loopback interface gives as many free ports as a run takes."""
+    """Check that the loopback interface has as many free ports as a run takes."""
     taken: list[socket.socket] = []
     try:
         for _ in range(PORTS_OF_A_RUN):
@@ -259,7 +258,7 @@ def disk(what: str, place: Path) -> Finding:
 
 
 def folder(what: str, place: Path) -> Finding:
-    """Whether files can be made there (or where it would be made), and room enough for them."""
+    """Check that files can be made in a folder (or in the parent of a new one), and that it has enough space."""
     existing = _nearest_existing(place)
     try:
         with tempfile.TemporaryFile(dir=existing):
@@ -271,7 +270,7 @@ def folder(what: str, place: Path) -> Finding:
 
 
 def state() -> Finding:
-    """Where it is kept which processes and folders belong to whom. Nothing is made there by asking."""
+    """Check the folder that records the owners of processes and folders. The check creates nothing."""
     place = state_place()
     existing = _nearest_existing(place)
     if os.access(existing, os.W_OK):
@@ -285,5 +284,5 @@ def _nearest_existing(place: Path) -> Path:
 
 
 def machine() -> str:
-    """This machine in a few words, for the head of a report."""
+    """Describe this machine in a few words, for the head of a report."""
     return f"{platform.system()} {platform.machine()}, {cgroup.cores():g} cores, {cgroup.memory_bytes() / 1e9:.0f} GB"

@@ -1,4 +1,4 @@
-"""Of which machine and versions a run's figures are."""
+"""Describes the machine and the versions that a run was measured with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def describe() -> dict[str, Any]:
 
 
 def cpu() -> str:
-    """Its model. Nothing else says so much about what a figure in seconds is worth elsewhere."""
+    """Return the CPU model, the best hint at what a time means on another machine."""
     if sys.platform == "darwin":
         asked = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
         with suppress(OSError):
@@ -46,7 +46,7 @@ def cpu() -> str:
 
 
 def cpu_model(cpuinfo: str) -> str:
-    """What the kernel calls it, with the numbers that tell two apart where a virtual machine hides its name."""
+    """Parse the model name, with family and model numbers, since a virtual machine may hide the name."""
     told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in cpuinfo.splitlines())}
     if "CPU part" in told:
         return f"Arm {told.get('CPU implementer', '')}/{told['CPU part']}"
@@ -57,7 +57,7 @@ def cpu_model(cpuinfo: str) -> str:
 
 
 def embedded_kafka() -> str:
-    """The version of the broker that comes with this program."""
+    """Return the version of the broker that comes with this program."""
     jars = jvm.read_sums(jvm.source_folder("services") / "jars.sha256")
     named = (re.fullmatch(r"kafka-server-([\d.]+)\.jar", jar) for jar in jars)
     return next((match[1] for match in named if match), "")
@@ -68,7 +68,7 @@ def _quota(cores: float | None) -> str:
 
 
 def of_engine(python: Path) -> dict[str, Any]:
-    """What an engine has in an environment of its own; nothing more is to be said of one that runs in ours."""
+    """List the packages of an engine's own environment; an engine in our environment has no list."""
     if python == Path(sys.executable):
         return {}
     places = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]

@@ -1,8 +1,8 @@
-"""Packages are installed: by pip or uv, from pinned lists, one step after the other.
+"""Installs packages by pip or uv from pinned lists, step by step.
 
-Each step says what it does and for how long, and writes a log. What fails ends in one sentence: where it failed, why,
-what to do, and where the log is. All is said on stderr: stdout belongs to the command. Standard library only, because
-the launcher comes here before anything is installed.
+Each step shows what it does and for how long, and writes a log. A failure ends in one sentence: the failed step, the
+cause, advice, and the log's path. All output goes to stderr: stdout belongs to the command. Standard library only,
+because the launcher uses this before anything is installed.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ from typing import TextIO
 from harness.host import disk_space
 from harness.model import HarnessError
 
-BOOTSTRAP = Path(__file__).with_name("bootstrap.lock")  # what must be there before anything else can be installed
-ROOM_NEEDED = 2_700_000_000  # at its height, while Spark is unpacked; less than 1 GB stays
-# pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would pass over; and
-# 400 MB of jars, which are packed already, are not worth being deflated on the way.
+BOOTSTRAP = Path(__file__).with_name("bootstrap.lock")  # the packages that must be installed first
+ROOM_NEEDED = 2_700_000_000  # the peak, while Spark is unpacked; less than 1 GB stays
+# pyspark comes as source. Its build tools are pinned in bootstrap.lock, which an isolated build would ignore. Its
+# 400 MB of jars are compressed already, so compressing them again in the wheel wastes time.
 BUILDING = ("--no-build-isolation", "--config-settings-package", "pyspark:--build-option=--compression=stored")
 
 
 def index_settings(python: str | Path) -> dict[str, str]:
-    """A mirror or a certificate that the pip of this Python was told of, for uv, which does not read pip's settings.
-
-    Where there is no pip, uv installed the program, and needs no telling."""
+    """Translate mirror and certificate from the settings of this Python's pip for uv, which does not read them. Without
+    a pip, uv installed the program and has its settings already."""
     said = subprocess.run([python, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
     return translate_pip_settings(said.stdout, os.environ)
 
 
 def translate_pip_settings(listed: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """From what `pip config list` prints. What the user told uv itself is left alone."""
+    """Parse the output of `pip config list`. The user's own settings of uv take precedence."""
     names = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "cert": "SSL_CERT_FILE"}
     found = re.findall(r"^\S*\.([\w-]+)='(.*)'$", listed, re.MULTILINE)
     return {names[key]: value for key, value in found if key in names and names[key] not in environment}
 
 
 def run_step(what: str, command: list[str], lock: TextIO, log: Path, more: Mapping[str, str] | None = None) -> None:
-    """Runs one command of an installation, its output in the log. It holds the lock too, should we be killed."""
+    """Run one installation command, with its output in the log. It inherits the lock, in case we are killed."""
     with log.open("a", encoding="utf-8") as output, Progress(what) as progress:
         output.write(f"$ {shlex.join(command)}\n")
         output.flush()
@@ -78,7 +77,7 @@ def _still_runs(child: subprocess.Popen[bytes]) -> bool:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The user's, without what would make the installers put other things there, or put them elsewhere."""
+    """Remove variables with which the installers would install other packages or into other folders."""
     confusing = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PYSPARK_HADOOP_VERSION"}
     kept = {name: value for name, value in environment.items() if name not in confusing}
     return kept | {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_PYTHON_DOWNLOADS": "never"}
@@ -100,7 +99,7 @@ _CAUSES = (
 
 
 def explain(what: str, code: int, said: str, log: Path) -> str:
-    """One sentence for the person who waits, from what the failed command wrote."""
+    """Explain a failed command to the user in one sentence, from the command's output."""
     own_words = re.findall(r"^streamgauge: (.*)$", said, re.MULTILINE)
     if own_words:
         return str(own_words[-1])
@@ -110,7 +109,6 @@ def explain(what: str, code: int, said: str, log: Path) -> str:
 
 
 def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
-    """And what to do about it."""
     if disk_space.ended_of_full(said, place):
         needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
         return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
@@ -121,7 +119,7 @@ def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
     )
 
 
-# ---------------------------------------------------------------- Telling
+# ---------------------------------------------------------------- Messages
 
 
 def tell(sentence: str) -> None:
@@ -129,7 +127,7 @@ def tell(sentence: str) -> None:
 
 
 class Progress:
-    """Says what is being done and for how long: one line that counts at a terminal, a line now and then in a pipe."""
+    """Shows a step and its duration: a counter on a terminal, a line now and then in a pipe."""
 
     def __init__(self, what: str, every_s: float = 15.0) -> None:
         self.what, self.every_s = what, every_s

@@ -1,11 +1,10 @@
-"""Java and the jars that run on it: finds the one, fetches and checks the others.
+"""Finds Java; fetches and verifies the jars that run on it.
 
-An embedded broker and Spark's Kafka connector are Maven artifacts. Each set is described by an `ivy.xml` and pinned,
-jar by jar, by the `jars.sha256` beside it. The Ivy that ships inside pyspark resolves them into a folder of the user's
-cache; the folder's name is a digest of both files, so another version is another folder and nothing there ever changes.
-A fetch becomes visible by one rename, after every sum was compared; later uses compare again and need no network.
-
-Standard library only, because the launcher asks for Java before anything is installed; pyspark is found, not imported.
+The embedded broker and Spark's Kafka connector are Maven artifacts. Each set is described by an `ivy.xml` and pinned,
+jar by jar, by the `jars.sha256` beside it. The Ivy inside pyspark resolves them into a folder of the user's cache. The
+folder's name is a digest of both files, so another version is another folder and a folder's content never changes. A
+fetch is published by one rename after every checksum matched; later uses verify again and need no network. Standard
+library only, because the launcher needs Java before anything is installed; pyspark is located, not imported.
 
     python -m harness.install.jvm [SET...]        fetch what is missing ("services", "kafka-tools", names of engines)
     python -m harness.install.jvm --pin [SET...]  resolve anew, write jars.sha256 (after a change of ivy.xml)
@@ -36,9 +35,9 @@ from harness.model import Exit, HarnessError
 from harness.terminal.command_end import cache_folder
 
 MINIMUM_JAVA = 17
-# Java writes and reads by the user's language unless it is told: in Turkish the upper case of "i" is no "I", so that a
-# broker does not know its own words again. Of a program of ours somebody also reads what it says. An engine's Java
-# keeps the language of its user.
+# By default Java formats and parses in the user's locale: in Turkish the upper case of "i" is not "I", so a broker
+# does not recognise its own words. Users also read the output of our programs. An engine's Java keeps the user's
+# locale.
 ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
 IVY_DEADLINE_S = 900
@@ -50,9 +49,9 @@ HOW_TO_GET_JAVA = (
 
 _HARNESS = Path(__file__).resolve().parent.parent
 _OF_NO_ENGINE = {"services": "services", "kafka-tools": "services/kafka-tools"}  # set -> its folder
-# Ivy knows Maven's central repository by itself; a site with a mirror of its own hands in its own settings file. What
-# is switched off here costs a request for every file and more than doubles the time: sources, documentation, and weak
-# sums of what we compare with our own strong ones.
+# Ivy has Maven's central repository built in; a site with a mirror passes its own settings file. The switched-off
+# lookups cost a request per file and more than double the time: sources, documentation, and weak checksums of
+# files that we verify with our own strong ones.
 _IVY_SETTINGS = """<ivysettings>
   <property name="ivy.maven.lookup.sources" value="false"/>
   <property name="ivy.maven.lookup.javadoc" value="false"/>
@@ -75,7 +74,7 @@ def _say_on_stderr(sentence: str) -> None:
 
 @functools.cache
 def java() -> Path:
-    """The `java` that every child process will use, known to be new enough; else an error that says what to do."""
+    """Return the `java` for all child processes; raise with advice if it is missing or too old."""
     found = find_java()
     version = java_version(found)
     if version < MINIMUM_JAVA:
@@ -84,7 +83,7 @@ def java() -> Path:
 
 
 def find_java() -> Path:
-    """JAVA_HOME decides if it is set, because Spark obeys it too; else the `java` on PATH."""
+    """Return the java of JAVA_HOME if it is set, because Spark obeys it too; else the `java` on PATH."""
     home = os.environ.get("JAVA_HOME")
     if home:
         inside = Path(home) / "bin" / "java"
@@ -104,7 +103,7 @@ def find_java() -> Path:
 
 
 def java_version(program: Path) -> int:
-    """The major version that this program says it is."""
+    """Return the major version that this program reports."""
     done = _asked_its_version(program)
     said = done.stderr + done.stdout
     version = parse_java_version(said)
@@ -115,7 +114,7 @@ def java_version(program: Path) -> int:
 
 
 def shares_classes(program: Path) -> bool:
-    """Whether it starts from an archive of its own classes; trimmed ones come without."""
+    """Return whether it starts from an archive of its own classes; trimmed runtimes have none."""
     return "sharing" in _asked_its_version(program).stderr
 
 
@@ -128,7 +127,7 @@ def _asked_its_version(program: Path) -> subprocess.CompletedProcess[str]:
 
 
 def parse_java_version(text: str) -> int | None:
-    """17 for `openjdk version "17.0.15"`, 8 for the old way of counting, `"1.8.0_392"`."""
+    """Return 17 for `openjdk version "17.0.15"`, and 8 for the old numbering, `"1.8.0_392"`."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match[1]) if match else None
 
@@ -137,14 +136,14 @@ def parse_java_version(text: str) -> int | None:
 
 
 def jars(which: str, say: Say = _say_on_stderr) -> Path:
-    """The folder with exactly the pinned jars of this set ("services", "spark", ...), fetched if it is not there."""
+    """Return the folder with exactly the pinned jars of this set ("services", "spark", ...); fetch it if needed."""
     source = source_folder(which)
     pinned = read_sums(source / "jars.sha256")
     folder = jar_folder(which)
     if not differences(pinned, folder):
         return folder
     with only_one(folder, say):
-        found = differences(pinned, folder)  # another process may have fetched them while this one waited
+        found = differences(pinned, folder)  # another process may have fetched them in the meantime
         if found:
             if folder.exists():
                 say(f"The jars in {folder} are not the pinned ones ({'; '.join(found)}): fetching them again.")
@@ -159,12 +158,12 @@ def jars(which: str, say: Say = _say_on_stderr) -> Path:
 
 
 def classpath(which: str, say: Say = _say_on_stderr) -> str:
-    """What follows `java -cp` to run on this set of jars."""
+    """Return the argument of `java -cp` for this set of jars."""
     return f"{jars(which, say)}/*"
 
 
 def source_folder(which: str) -> Path:
-    """Where this set's ivy.xml and jars.sha256 stand."""
+    """Return the folder of this set's ivy.xml and jars.sha256."""
     folder = pins_folder(which) if is_version(which) else _HARNESS / _OF_NO_ENGINE.get(which, f"engines/{which}")
     if not (folder / "ivy.xml").is_file():
         raise HarnessError(f"There is no set of JVM artifacts named {which}: {folder / 'ivy.xml'} does not exist.")
@@ -172,17 +171,17 @@ def source_folder(which: str) -> Path:
 
 
 def is_version(which: str) -> bool:
-    """Whether this is what a user named, such as spark@4.1.1: its pins do not come with the program."""
+    """Return whether the set is a version chosen by the user, such as spark@4.1.1, whose pins are not ours."""
     return "@" in which
 
 
 def pins_folder(which: str) -> Path:
-    """Where the pins stand of a version that a user named. They were made on its first use, and stay."""
+    """Return the folder of the pins of a user's version, which its first use makes and which stay."""
     return cache_folder() / "pins" / which
 
 
 def jar_folder(which: str) -> Path:
-    """Where this set's jars are, or will be once they are fetched."""
+    """Return the folder of this set's jars, which may not be fetched yet."""
     source = source_folder(which)
     digest = hashlib.sha256()
     for name in ("ivy.xml", "jars.sha256"):
@@ -192,7 +191,7 @@ def jar_folder(which: str) -> Path:
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """File name -> SHA-256, from a file as `sha256sum` writes it."""
+    """Parse file name -> SHA-256 from the format of `sha256sum`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -206,7 +205,7 @@ def write_sums(path: Path, sums: dict[str, str]) -> None:
 
 
 def sums_of(folder: Path) -> dict[str, str]:
-    """File name -> SHA-256 of all that is in a folder; nothing for a folder that does not exist."""
+    """Compute file name -> SHA-256 for a folder; empty if it does not exist."""
     if not folder.is_dir():
         return {}
     return {entry.name: _sum_of(entry) for entry in sorted(folder.iterdir())}
@@ -220,7 +219,7 @@ def _sum_of(path: Path) -> str:
 
 
 def differences(pinned: dict[str, str], folder: Path) -> list[str]:
-    """Every way in which a folder is not exactly what is pinned, one clause each; empty when it is."""
+    """List each deviation of a folder from the pins as a clause; empty if it matches."""
     seen = sums_of(folder)
     return (
         [f"{name} is missing" for name in sorted(pinned.keys() - seen.keys())]
@@ -253,7 +252,7 @@ def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
 
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
-    """Named by the folder that it becomes, digest and all, whose lock we hold: who left one of that name is dead."""
+    """The name contains the folder's digest, and we hold its lock: an existing one is a dead process's."""
     prefix = f".{folder.name}-fetch-"
     for left_over in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left_over, ignore_errors=True)
@@ -262,7 +261,7 @@ def _scratch(folder: Path) -> Iterator[Path]:
 
 
 def _resolve(which: str, place: Path, say: Say) -> Path:
-    """Runs Ivy with every file of its own under `place`. Returns the folder with the jars it brought."""
+    """Run Ivy with all of its own files below `place`. Return the folder of the fetched jars."""
     own_settings = os.environ.get(_OWN_SETTINGS_VARIABLE)
     settings = Path(own_settings) if own_settings else place / "ivysettings.xml"
     if not own_settings:
@@ -280,14 +279,14 @@ def _resolve(which: str, place: Path, say: Say) -> Path:
     log = _ivy_log(which)
     log.parent.mkdir(parents=True, exist_ok=True)
     code = _run_ivy(command, which, log, say)
-    # Ivy also ends with 0 after some failures, so what it brought counts, not what it says.
+    # Ivy also exits with 0 after some failures, so the fetched files count, not the exit code.
     if code != 0 or not fetched.is_dir():
         raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
     return fetched
 
 
 def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> int:
-    """Its exit code. Whoever waits is told now and then that it goes on."""
+    """Return the exit code. Report progress to the user in intervals."""
     began = time.monotonic()
     with log.open("wb") as output:
         ivy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -306,7 +305,7 @@ def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> 
 
 
 def explain_failure(which: str, code: int, said: str, log: Path) -> str:
-    """One sentence for the person who waits, from what Ivy wrote."""
+    """Explain a failed fetch to the user in one sentence, from Ivy's output."""
     if disk_space.ended_of_full(said, log.parent):
         cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
     elif re.search(
@@ -334,7 +333,7 @@ def _some(clauses: Sequence[str], most: int = 5) -> str:
 
 
 def _ivy_jar() -> Path:
-    """The Ivy inside pyspark. Finding the package's folder does not import it."""
+    """Return the Ivy inside pyspark. Locating the package does not import it."""
     spec = importlib.util.find_spec("pyspark")
     places = list(spec.submodule_search_locations or []) if spec else []
     found = [jar for place in places for jar in sorted(Path(place).glob("jars/ivy-*.jar"))]
@@ -345,7 +344,7 @@ def _ivy_jar() -> Path:
 
 @contextmanager
 def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
-    """Holds the lock of something in the cache, so that two first uses make it once. The kernel frees it if we die."""
+    """Hold a lock on a cache entry, so that two first uses make it once. The kernel frees it if we die."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         stream = (folder.parent / f".{folder.name}.lock").open("w")
@@ -364,7 +363,7 @@ def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
 
 
 def pin(which: str, say: Say = _say_on_stderr) -> Path:
-    """Writes jars.sha256 from what the repository gives now. For maintainers; the difference wants a review."""
+    """Write jars.sha256 from the repository's current files. For maintainers, who review the difference."""
     path = source_folder(which) / "jars.sha256"
     with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as place:
         write_sums(path, sums_of(_resolve(which, Path(place), say)))
@@ -372,7 +371,7 @@ def pin(which: str, say: Say = _say_on_stderr) -> Path:
 
 
 def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
-    """As `pin`, where no maintainer will review it: what came is kept, and from now on nothing else is accepted.
+    """Pin like `pin`, but without a review: the fetched jars are kept, and from now on no others are accepted.
 
     The caller holds the lock of the pins.
     """
@@ -390,7 +389,7 @@ def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
 def main(arguments: Sequence[str]) -> int:
     names = [argument for argument in arguments if argument != "--pin"] or DEFAULT_SETS
     try:
-        # Ivy asks for one small file after the other: two sets at the same time cost little more than one.
+        # Ivy requests small files one by one: two sets in parallel take little longer than one.
         with ThreadPoolExecutor() as pool:
             for path in pool.map(pin if "--pin" in arguments else jars, names):
                 print(path)

@@ -1,8 +1,8 @@
-"""Where the program's own files lie, and how it is called there.
+"""Locates the program's own files and its command name.
 
-In a checkout the launcher lies beside this package. No wheel holds it, so where it is missing the program was installed
-into an environment. Nothing is ever written beside an installed program: what it makes goes to the user's cache, its
-state folder, and the current folder. Standard library only, because the launcher asks too.
+In a checkout the launcher lies beside this package. No wheel contains it, so without it the program is an installed
+one. Nothing is ever written beside an installed program: its output goes to the user's cache, the state folder, and the
+current folder. Standard library only, because the launcher imports this too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from harness.terminal.command_end import PROGRAM
 
-ROOT = Path(__file__).resolve().parents[2]  # the checkout; of an installed program its site-packages
+ROOT = Path(__file__).resolve().parents[2]  # the checkout; site-packages of an installed program
 IS_CHECKOUT = (ROOT / PROGRAM).is_file()
-COMMAND = f"./{PROGRAM}" if IS_CHECKOUT else PROGRAM  # as it is typed
+COMMAND = f"./{PROGRAM}" if IS_CHECKOUT else PROGRAM  # as the user types it
 HOW_TO_MEND = (
     f"Delete {sys.prefix} and start again: the next command makes it anew."
     if IS_CHECKOUT

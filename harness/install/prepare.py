@@ -1,12 +1,12 @@
 """Makes .venv on first use and hands over to the command line inside it.
 
-Of a checkout that is not ours to write it lies in the user's cache.
+A checkout that we can't write to has its .venv in the user's cache.
 
-The launcher, `streamgauge`, comes here with any Python of the right version and nothing installed, hence standard
-library only. A stamp inside .venv holds the digests of what was installed. As long as they fit the lock files, a use
-costs a few milliseconds and no network. The stamp goes before anything is changed and comes back last, so that an
-interrupted preparation is done again; one process prepares at a time and the others wait for it. A program that was
-installed from a wheel never comes here.
+The launcher, `streamgauge`, runs this with any Python of the right version and nothing installed, hence standard
+library only. A stamp inside .venv holds the digests of the installed lock files. As long as they match, a use costs a
+few milliseconds and no network. The stamp is deleted before any change and written last, so an interrupted preparation
+is repeated; one process prepares at a time and the others wait for it. A program installed from a wheel never runs
+this.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STAMP_NAME = "streamgauge.json"
 
 RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("run", "test"))
 
-# These start a broker or Spark, unless one of the options says that they list, explain or use something else.
+# These start a broker or Spark, unless one of the options makes them list, explain or use another service.
 JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "gate"})
 PERHAPS_WITHOUT_JAVA = frozenset({"--list", "--engine", "--kafka"})
 
@@ -49,11 +49,11 @@ INSTALLED_LATER = "The first command that does something makes a .venv; then --h
 Stamp = dict[str, str]
 
 
-# ---------------------------------------------------------------- What is there, what is wanted, and where it lies
+# ---------------------------------------------------------------- The stamp, and the place of .venv
 
 
 def wanted(stamp: Stamp, command: str) -> Stamp:
-    """What the stamp must say before this command can run. The tests' packages stay once they are there."""
+    """Return the stamp that this command requires. The tests' packages stay once they are installed."""
     sources = [jvm.source_folder(which) for which in jvm.DEFAULT_SETS]
     want = {
         "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
@@ -72,7 +72,7 @@ def digest(paths: Sequence[Path], salt: str = "") -> str:
 
 
 def stamp_in(venv: Path) -> Stamp:
-    """What a finished preparation left; nothing if there is none, or if the Python under it has gone since."""
+    """Return the stamp of a finished preparation; empty if there is none or its Python has gone."""
     try:
         stamp = json.loads((venv / STAMP_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -82,10 +82,10 @@ def stamp_in(venv: Path) -> Stamp:
 
 
 def place_of_venv(root: Path) -> Path:
-    """In the checkout. Where that is not ours to write, as one in /opt for all users, in our own cache, unless
-    somebody has made all that is needed already."""
+    """Return .venv in the checkout. If we can't write there, as in /opt for all users, and it is not already complete,
+    return a folder in our own cache."""
     own = root / ".venv"
-    with suppress(OSError, HarnessError):  # no whole copy; nobody's home: it will be said that nothing can be written
+    with suppress(OSError, HarnessError):  # an incomplete copy or no home folder: a later error names it
         is_ours = os.access(own if own.exists() else root, os.W_OK)
         if not is_ours and not wanted({}, "").items() <= stamp_in(own).items():
             return cache_folder() / f"venv-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}"
@@ -97,14 +97,14 @@ VENV_PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / STAMP_NAME
 LOG = VENV.with_name(f"{VENV.name}.log")
-LOCK = VENV.resolve().with_name(f"{VENV.name}.lock")  # where it really lies: checkouts may share one through links
+LOCK = VENV.resolve().with_name(f"{VENV.name}.lock")  # resolved, since checkouts may share a .venv through links
 
 
 def read_stamp() -> Stamp:
     return stamp_in(VENV)
 
 
-# ---------------------------------------------------------------- The course of it
+# ---------------------------------------------------------------- The steps
 
 
 def main(arguments: list[str]) -> int:
@@ -127,20 +127,20 @@ def _prepared(arguments: list[str]) -> int:
 
 
 def hand_over(arguments: Sequence[str]) -> NoReturn:
-    """Becomes the real program. -E and -P: neither PYTHONPATH nor the current folder may bring another `harness`."""
+    """Become the real program. -E and -P: neither PYTHONPATH nor the current folder may supply another `harness`."""
     os.execv(VENV_PYTHON, [str(VENV_PYTHON), "-E", "-P", "-m", "harness", *arguments])
 
 
-# ---------------------------------------------------------------- What needs nothing installed
+# ---------------------------------------------------------------- Commands that need no installation
 
 
 def is_question(arguments: Sequence[str]) -> bool:
-    """For help, the version, or how a line could go on: nothing is installed for such a one."""
+    """Return whether the command is help, version or completion: these install nothing."""
     return COMPLETING in os.environ or not QUESTIONS.isdisjoint(own_words(arguments))
 
 
 def answer_without_packages(arguments: Sequence[str]) -> int:
-    """What can be said before the first use."""
+    """Answer help and version before the first installation."""
     if not HELP.isdisjoint(own_words(arguments)):
         print(first_help((ROOT / "README.md").read_text(encoding="utf-8")))
     elif COMPLETING not in os.environ:
@@ -149,7 +149,7 @@ def answer_without_packages(arguments: Sequence[str]) -> int:
 
 
 def first_help(readme: str) -> str:
-    """The commands, from the table in the README."""
+    """List the commands from the table in the README."""
     _, _, below = readme.partition("\n## Commands\n")
     rows = [line.strip("| ").split(" | ", 1) for line in below.splitlines() if line.startswith("| `")]
     told = [f"  {_plain(command)}\n{_indented(_plain(does))}" for command, does in rows]
@@ -179,7 +179,7 @@ def write_stamp(stamp: Stamp) -> None:
 def is_ready(stamp: Stamp, arguments: Sequence[str]) -> bool:
     want = wanted(stamp, command_of(arguments))
     if not needs_java(arguments):
-        del want["jars"]  # else every "ls" on a machine without Java would ask for them
+        del want["jars"]  # else even "ls" on a machine without Java would require them
     return all(stamp.get(part) == value for part, value in want.items())
 
 
@@ -192,14 +192,14 @@ def needs_java(arguments: Sequence[str]) -> bool:
 
 
 def prepare(arguments: Sequence[str]) -> None:
-    """Brings .venv and the jars to what is wanted."""
+    """Bring .venv and the jars to the required state."""
     command, java_matters = command_of(arguments), needs_java(arguments)
     if command == "test" and not os.access(ROOT, os.W_OK):
         raise UsageError(f"The tests write into {ROOT}, which is not yours to write. Take a copy that is yours.")
     if command == "doctor":
         tell_first_findings()
     no_java = why_no_java()
-    if no_java and java_matters:  # said now, not after a minute of installing
+    if no_java and java_matters:  # fail now, not after a minute of installing
         raise HarnessError(no_java)
     with only_one() as lock:
         stamp = read_stamp()
@@ -215,7 +215,7 @@ def prepare(arguments: Sequence[str]) -> None:
 
 
 def tell_first_findings() -> None:
-    """What can be found out before anything is installed; the command itself will say the rest."""
+    """Report the checks that need no package; the command itself will report the rest."""
     from harness.install import doctor
 
     for finding in doctor.before_installation(VENV.parent):
@@ -223,7 +223,7 @@ def tell_first_findings() -> None:
 
 
 def why_no_java() -> str:
-    """Empty when a Java that will do is there, else the sentence that says why not."""
+    """Return "" if a usable Java exists, else the sentence that explains why not."""
     try:
         jvm.java()
     except HarnessError as error:
@@ -233,7 +233,7 @@ def why_no_java() -> str:
 
 @contextmanager
 def only_one() -> Iterator[TextIO]:
-    """The lock is the kernel's, so it never outlives its holders: this process and the installer that it starts."""
+    """The kernel frees the lock with its last holder: this process or the installer that inherits it."""
     try:
         LOCK.parent.mkdir(parents=True, exist_ok=True)
         lock = LOCK.open("a", encoding="utf-8")
@@ -260,7 +260,7 @@ def _try_to_lock(lock: TextIO) -> bool:
 
 
 def install(anew: bool, want: Stamp, lock: TextIO) -> None:
-    """Makes .venv, or changes it to other locks. Without a stamp it may be half of anything, so it is made anew."""
+    """Make or update .venv. Without a stamp its content is unknown, so it is made anew."""
     STAMP.unlink(missing_ok=True)
     LOG.write_text("")
     if anew:
@@ -270,7 +270,7 @@ def install(anew: bool, want: Stamp, lock: TextIO) -> None:
 
 
 def make_environment(lock: TextIO) -> None:
-    """An environment that holds the installer, the build tools, and the way to the checkout."""
+    """Make an environment with the installer, the build tools, and the path to the checkout."""
     if VENV.parent != ROOT:
         tell(f"{ROOT} is not yours to write, so its packages go to {VENV}.")
     free = shutil.disk_usage(VENV.parent).free
@@ -279,14 +279,14 @@ def make_environment(lock: TextIO) -> None:
             f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {VENV.parent}, and "
             f"{free / 1e9:.1f} GB are free. Free some space and start the same command again."
         )
-    # The real interpreter, so that an environment or a link which leads to it today may lead elsewhere tomorrow.
+    # The real interpreter: an environment or a link that leads to it today may change later.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     version = ".".join(str(part) for part in sys.version_info[:3])
     run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock, LOG)
     pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
     command = [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)]
     run_step("fetching the installer", command, lock, LOG)
-    # Every Python of .venv finds the checkout, whatever folder it is started in and whatever PYTHONPATH says.
+    # Every Python of .venv finds the checkout, from any current folder and with any PYTHONPATH.
     for site in VENV.glob("lib/python*/site-packages"):
         (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
 
@@ -305,7 +305,7 @@ def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
 
 
 def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
-    """True when all are there. A command that does without them goes on; the next one that needs them tries again."""
+    """Return whether all jars are present. A command that does not need them goes on without; a later one retries."""
     try:
         run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.install.jvm"], lock, LOG)
     except HarnessError as error:

@@ -1,4 +1,4 @@
-"""A load that is decided while it goes on: stretches are appended to what is planned, until it is complete."""
+"""A load that is decided while it runs: segments are appended to the tape until the load is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model import HarnessError, Segment, TapeSpec
 
 
 class GrowingLoad(Load):
-    """`append` at least as long before a stretch begins as the fleet needs to read of it and write it."""
+    """A load that can grow. Call `append` early enough for the fleet to read and generate the segment in time."""
 
     grows = True
 

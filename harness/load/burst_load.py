@@ -1,7 +1,7 @@
-"""A load that keeps no schedule: stretches of the tape, each sent at once when it is asked for.
+"""A load without a schedule: parts of the tape, each sent at once on request.
 
-A gate measures what a burst costs an engine, so it sends when the engine is ready for the next one. The harness does
-so by itself, writes the records before they are asked for, and books a burst as due when it was begun.
+A gate measures what a burst costs an engine, so it sends when the engine is ready for the next one. The harness sends
+from its own process, generates the records in advance, and records a burst as due at the moment it began.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from harness.util.clock import Clock
 
 CLIENT = "confluent"
 NO_SCHEDULE = "it came in bursts, which a gate measures one by one"
-# Longer than a request may take (30 s), so that the client can send again what a broker left without an answer: seen
-# once in some hundred bursts, of the first records of a topic.
+# Longer than a request may take (30 s), so that the client can retry a request that a broker never answered: seen
+# once in some hundred bursts, with the first records of a topic.
 QUEUE_DEADLINE_S = 90.0
 QUEUE_FULL_S = 0.002
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One burst, confirmed by Kafka."""
+    """One burst, acknowledged by Kafka."""
 
     events: int
-    begun_ms: float  # by the clock of the run
+    begun_ms: float  # on the clock of the run
 
 
 class Bursts(Load):
-    """In the place of the ad servers. `write` and `send` belong to the thread that measures, all else to the run's."""
+    """Replaces the ad servers. `write` and `send` belong to the measuring thread, all else to the thread of the run."""
 
     def start(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -46,7 +46,7 @@ class Bursts(Load):
         self._ending = threading.Lock()
 
     def tell(self, kafka: KafkaAddress) -> None:
-        """What the client says of itself goes nowhere: what it could not send is known by name."""
+        """Open the producer. The client's own log is dropped: each record that fails is reported by name."""
         settings = {**kafka.librdkafka, "log_level": "2"}
         folder = str(self._folder)
         self._fleet = Fleet(LoadConfig(self._spec.tape, CLIENT, kafka.bootstrap, self._topic, settings, folder))
@@ -63,7 +63,7 @@ class Bursts(Load):
         self._next = [next(plan, None) for plan in self._plans]
 
     def write(self, until_ms: int) -> list[Slice]:
-        """What of the tape is due by then and was not sent, in the order in which it is due."""
+        """Return the unsent slices that are due by then, in due order."""
         due: list[Slice] = []
         for server, plan in enumerate(self._plans):
             while (part := self._next[server]) and part.due_us <= until_ms * 1000:
@@ -72,7 +72,7 @@ class Bursts(Load):
         return sorted(due, key=lambda part: (part.due_us, part.server))
 
     def send(self, burst: list[Slice]) -> Sent:
-        """All of it, as fast as Kafka takes it."""
+        """Send all slices as fast as Kafka takes them."""
         sender, events = self._sender, 0
         begun_us = sender.now_us()
         for part in burst:
@@ -87,7 +87,7 @@ class Bursts(Load):
         return Sent(events, self._epoch_ms + begun_us / 1000)
 
     def end(self) -> None:
-        """No burst follows. When all is stopped at once, both threads say so, and the books are written once."""
+        """Finish the load. When the whole run stops, both threads call this; the send records are written once."""
         with self._ending:
             if not self._finished:
                 self._sender.close()
@@ -98,7 +98,7 @@ class Bursts(Load):
         return LoadStatus(sent, sent, sent, self._finished)
 
     def certify(self) -> Certificate:
-        """Whatever was asked for was sent. There was no schedule to keep, and so no speed by that of the load."""
+        """Void the load check: all requested records were sent, but there was no schedule to keep."""
         kept = super().certify()
         return replace(kept, valid=False, reasons=(NO_SCHEDULE,), intended=kept.sent)
 

@@ -1,8 +1,8 @@
-"""The load certificate: did the generator keep its schedule? Pure: a table of sends in, a Certificate out.
+"""The load check: did the generator keep its schedule? Pure: a table of sends in, a Certificate out.
 
-Lag is how long after its due moment the client had all of a slice, weighted by the slice's events. A void
-certificate withholds figures of speed and nothing else: sending late does not make a count wrong. What is due before
-the epoch is warm-up: it has to be sent, and its lag is no lag of the load.
+Lag is the time from a slice's due moment until the client had all of it, weighted by the slice's events. A void load
+check withholds speed figures only: sending late does not make a count wrong. Events due before the load start are
+warm-up: they must be sent, but their lag does not count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
 def certify(sends: pa.Table, intended: int, budget_ms: float) -> Certificate:
-    """`intended` is what was planned in all: slices that were never sent are missing from `sends`."""
+    """Check a load. `intended` counts all planned events: slices that were never sent are missing from `sends`."""
     sent, acked = (int(np.sum(_column(sends, name))) for name in ("sent", "acked"))
     lag_ms = _lag_ms(of_load(sends))
     reasons = tuple(_reasons(intended, sent, acked, lag_ms["p99.9"], budget_ms))
@@ -31,7 +31,7 @@ def certify(sends: pa.Table, intended: int, budget_ms: float) -> Certificate:
 
 
 def of_load(sends: pa.Table) -> pa.Table:
-    """The books without those of a warm-up."""
+    """Remove the rows of a warm-up."""
     return sends.filter(pc.greater(sends.column("intended_us"), 0))
 
 
@@ -50,7 +50,7 @@ def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: flo
 
 
 def _lag_ms(sends: pa.Table) -> dict[str, float]:
-    """Quantiles over events: the lag within which the share of all sent events was."""
+    """Return quantiles over events, not over slices."""
     lag_us, events = _column(sends, "finished_us") - _column(sends, "intended_us"), _column(sends, "sent")
     if not events.sum():
         return dict.fromkeys(_QUANTILES, 0.0)

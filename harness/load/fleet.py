@@ -1,8 +1,7 @@
-"""The harness' side of the load: starts the ad servers as a child process and speaks with them through files.
+"""The harness' side of the load: starts the ad servers as a child process and exchanges files with them.
 
-The child is Locust, which must not share a process with Spark's client. What it needs to know it finds in one file
-that may hold secrets: that file lies in a private folder outside of the run, and only `sends.parquet` and the log of
-the process come into the run.
+The child is Locust, which must not share a process with Spark's client. Its config file may hold secrets, so it lies in
+a private folder outside of the run; only `sends.parquet` and the log of the process are stored in the run.
 """
 
 from __future__ import annotations
@@ -56,15 +55,15 @@ class Load:
         self.web_url = ""
 
     def start(self) -> None:
-        """The ad servers come up and wait to be told of Kafka."""
+        """Start the ad servers. They wait for the address of Kafka."""
         self._folder.mkdir(mode=0o700)
-        # One thread does all the arithmetic: more would take time from the engine.
+        # One thread for all arithmetic: more would take CPU time from the engine.
         env = {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
         argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
         self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
 
     def tell(self, kafka: KafkaAddress) -> None:
-        """Kafka answers, and has the topic."""
+        """Write the config, once Kafka is up and has the topic."""
         client, folder = self._spec.client, str(self._folder)
         settings: Mapping[str, Any] = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
         content = LoadConfig(self.tape, client, kafka.bootstrap, self._topic, settings, folder, grows=self.grows)
@@ -78,30 +77,30 @@ class Load:
             state=self._running.last_words,
             every_s=0.02,
         )
-        self._running.go_first()  # not before: while they come up, the engine needs the CPU for the same
+        self._running.go_first()  # not before: while the fleet starts, the engine needs the CPU for its own start
 
     @property
     def nice(self) -> int:
-        """How the ad servers stand among the machine's processes; below 0 they go first."""
+        """Return the nice value of the ad servers; a negative one gives them precedence."""
         return int(json.loads((self._folder / READY).read_bytes())["nice"])
 
     def go(self, epoch_ms: int, clock: Clock) -> None:
-        """The load begins at the epoch, by this clock."""
+        """Start the load at this time on this clock."""
         part = self._folder / "go.part"
         part.write_text(json.dumps({"epoch_ms": epoch_ms, "zero_ns": clock.zero_ns}))
         part.replace(self._folder / GO)
 
     def status(self) -> LoadStatus:
-        """The newest numbers; finished when the process has ended well, an error when it has ended otherwise."""
+        """Return the newest counts. A process that ended well is finished; any other end raises."""
         ended, line = self._ended(), self._line()
         return LoadStatus(line.get("intended", 0), line.get("sent", 0), line.get("acked", 0), ended)
 
     def throttled_ms(self) -> int:
-        """The longest time for which a quota of Kafka's stopped the load, so far."""
+        """Return the longest time for which a quota of Kafka has throttled the load so far."""
         return self._line().get("throttled_ms", 0)
 
     def certify(self) -> Certificate:
-        """Bring the books into the run, and judge them. A load that still runs is stopped first: no book stays open."""
+        """Stop a load that still runs, so that no file is open; copy the send records into the run and check them."""
         self.stop()
         books = self._folder / SENDS_FILE
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
@@ -111,20 +110,20 @@ class Load:
 
     @property
     def pid(self) -> int | None:
-        """Of the process to which all of its cost belongs; None before the start."""
+        """Return the process to which the load's whole cost belongs; None before the start."""
         return self._child.pid if self._child else None
 
     def signal(self, number: signal.Signals) -> None:
-        """To all of the fleet: faults hold it while they take something out of the log."""
+        """Send a signal to the whole fleet: faults pause it while they remove records from the log."""
         self._running.signal_group(number)
 
     def stop(self) -> None:
-        """SIGTERM lets Locust flush and close its books."""
+        """Stop with SIGTERM, upon which Locust flushes and closes its records."""
         if self._child is not None:
             self._child.stop(STOP_DEADLINE_S)
 
     def _interface(self) -> list[str]:
-        """Without a person Locust ends with the tape; with a web page it starts and ends by itself just as well."""
+        """Headless, Locust ends with the tape; with a web page it needs flags to start and end by itself."""
         if not self._spec.web:
             return ["--headless", "--only-summary"]
         port = str(free_ports(1)[0])
@@ -155,7 +154,7 @@ class Load:
         return list(json.loads(done.read_bytes())["errors"]) if done.exists() else []
 
     def _line(self) -> dict[str, int]:
-        """The last whole line of a load that goes on; only the end of the file is read."""
+        """Return the last complete status line, or the final status. Only the end of the file is read."""
         done, path = self._folder / DONE, self._folder / STATUS
         if done.exists():
             told: dict[str, int] = json.loads(done.read_bytes())
@@ -169,10 +168,10 @@ class Load:
 
 
 def send_marks(kafka: KafkaAddress, topic: str, marks: Sequence[Sentinel], codec: Codec) -> None:
-    """Send the harness' own events, each into its partition, and wait until Kafka has confirmed all of them."""
+    """Send sentinel records, each to its partition, and wait until Kafka has confirmed all of them."""
     encoder = Encoder(codec, 0)
-    # A new broker refuses the first request for an id and is asked again, and one that is stopped refuses all; what is
-    # not confirmed is told by name.
+    # A new broker refuses the first request for an id, which is retried; a stopped one refuses all. The error below
+    # names each record that was not confirmed.
     producer = ConfluentProducer(kafka.bootstrap, topic, {**kafka.librdkafka, "log_level": "2"})
     try:
         send_all(producer, ((mark.partition, encoder.mark(mark)) for mark in marks), MARKS_DEADLINE_S)

@@ -1,12 +1,12 @@
-"""When a load begins: its epoch, from which all planned times count.
+"""Computes when a load starts; all planned times count from there.
 
-What is expected is sealed before that moment is known, so it is counted in parts of windows (`Oracle.part_ms`), and the
-epoch may lie wherever no part reaches over the edge of a window: a load need not wait for the next edge.
+The expected counts are sealed before that moment is known, so they are kept in parts of windows (`Oracle.part_ms`). The
+load may start wherever no part crosses a window edge, so it need not wait for the next window.
 """
 
 from __future__ import annotations
 
-# How far ahead of now the epoch lies at least: the fleet has to read it before its first slice is due.
+# Least time from now to the load start: the fleet has to read it before its first slice is due.
 LEAD_MS = 700
 
 

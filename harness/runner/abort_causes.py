@@ -1,5 +1,5 @@
-"""Why an engine does not go on, and what excuses it: a machine without CPU, memory or room for it, a service that is
-gone."""
+"""Finds out why an engine does not go on, and what excuses it: a machine without CPU, memory or disk space for it, a
+service that is gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.terminal.command_end import summary
 from harness.util.texts import many, shown
 
 ROOM_EVERY_MS = 250
-# An engine that wants a CPU and gets none is told from one that wants none by what its threads were booked.
+# The CPU accounts of its threads distinguish an engine that gets no CPU from one that wants none.
 BOOKS_EVERY_MS = 5000
 LAST_MS = 30_000
 LONGEST_WORDS = 80
@@ -26,8 +26,8 @@ ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another 
 MEMORY_ADVICE = "take a machine or a container with more memory: docs/machine.md tells how much a run needs"
 
 
-class EngineGone(Exception):  # noqa: N818  (it is what happened)
-    """The engine will not come to an end by itself; carries what is to be reported."""
+class EngineGone(Exception):  # noqa: N818  (it reads as an event)
+    """The engine will not finish by itself; carries the report."""
 
     def __init__(self, report: EngineReport) -> None:
         super().__init__(report.detail)
@@ -35,13 +35,13 @@ class EngineGone(Exception):  # noqa: N818  (it is what happened)
 
 
 class AbortCauses:
-    """What was seen of the machine since the run began."""
+    """The state of the machine since the run began."""
 
     def __init__(self, world: World, store: Store) -> None:
         self._world, self._store = world, store
         self.memory_before = world.memory()
-        self.sent = 0  # records, for which there has to be room in the end
-        self._full = ""  # which disk was seen to be as good as full
+        self.sent = 0  # records, which need disk space at the end
+        self._full = ""  # the disk that was found full
         self._room_seen_ms = 0
         self._books = cpu_starvation.Books()
         self._booked_ms = 0
@@ -54,8 +54,9 @@ class AbortCauses:
         return EngineReport(state, detail, engine.starts - 1, words.lines, words.log)
 
     def unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:
-        """An engine that the machine kept from running can't be blamed for what it did not get done. Judged by the last
-        seconds before: one that had the CPU then, and did nothing with it, would not have come any further."""
+        """Report "starved" instead of `state` if the machine kept the engine from running: then it is not to blame. The
+        last seconds before decide: an engine that had the CPU then, and did nothing with it, would not have finished
+        either."""
         self.book(force=True)
         last_ms = self._world.now_ms() - LAST_MS
         wanted, machine = self._books.since(max(since_ms, last_ms)), self._world.machine()
@@ -66,7 +67,7 @@ class AbortCauses:
         return self.ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
     def excused(self, report: EngineReport) -> EngineReport:
-        """Without its machine, Kafka or Redis an engine stops or ends, whoever took them away: it can't be blamed."""
+        """Excuse an engine that stopped because its machine, Kafka or Redis was gone, whatever the cause."""
         if (by_machine := self.unless_machine(report)) is not report:
             return by_machine
         settled = self._world.fault.settled()
@@ -76,8 +77,7 @@ class AbortCauses:
         return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
 
     def unless_machine(self, report: EngineReport) -> EngineReport:
-        """Whatever does not go on may have had no room to write, or be what the kernel killed for want of memory, or
-        have waited for that."""
+        """Excuse an engine that met a full disk, was killed for lack of memory, or waited for a killed process."""
         if full := self.full():
             detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
             return replace(report, state="no-room", detail=detail, advice=())
@@ -89,13 +89,13 @@ class AbortCauses:
         return oom_kills.in_words(self.memory_before, self._world.memory())
 
     def full(self) -> str:
-        """Which disk is. Once seen it stays: what is deleted afterwards makes nothing whole."""
+        """Return the full disk. The result is kept: freeing space afterwards repairs nothing."""
         reserved = {str(self._store.path): disk_space.still_to_write(self.sent)}
         self._full = self._full or disk_space.full_ones(self._world.free(), reserved)
         return self._full
 
     def watch_room(self, planned: int) -> None:
-        """A load is ended while there is room to keep what came of it so far."""
+        """End the load while there is space to store its results so far."""
         now_ms = self._world.now_ms()
         if now_ms - self._room_seen_ms < ROOM_EVERY_MS:
             return
@@ -105,7 +105,7 @@ class AbortCauses:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """What broke for want of room or memory says so, where it is too much for a verdict."""
+        """Name a full disk or a lack of memory as the cause of an error that no verdict can report."""
         try:
             yield
         except (NoRoomError, UsageError):
@@ -122,14 +122,14 @@ class AbortCauses:
             raise HarnessError(f"{killed[0].upper()}{killed[1:]}. {error} To go on, {MEMORY_ADVICE}.") from error
 
     def book(self, *, force: bool = False) -> None:
-        """What the engine's threads have used of the CPU, and waited for it."""
+        """Record the CPU time that the engine's threads used, and waited for."""
         now_ms = self._world.now_ms()
         if force or now_ms - self._booked_ms >= BOOKS_EVERY_MS:
             self._books.take(now_ms, self._world.threads())
             self._booked_ms = now_ms
 
     def cpu_since(self, since_ms: int) -> dict[str, object]:
-        """Whether the machine let the engine run: a missed objective may be the machine's."""
+        """Return whether the machine let the engine run: the machine may be the cause of a missed objective."""
         self.book(force=True)
         wanted, machine = self._books.since(since_ms), self._world.machine()
         words = cpu_starvation.in_words(wanted, machine)

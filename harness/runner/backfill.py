@@ -1,7 +1,7 @@
-"""After the stream: all of its input is counted once more, by a batch, into results that were emptied before.
+"""The backfill after the stream: a batch recounts all of its input into emptied results.
 
-The two share the run, its log and its files, so that they can be held against each other cell by cell. Where it was
-asked for, the batch is killed when it has written half, and started again: what stood there then is kept, as the proof.
+Both share the run, its log and its files, so they can be compared cell by cell. On request the batch is killed when it
+has written half, and restarted: the results of that moment are kept as the proof.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Spent(NamedTuple):
 
 
 class Backfilling:
-    """By an engine that was not started yet."""
+    """Runs an engine that was not started yet."""
 
     def __init__(self, world: World, store: Store, screen: Screen, engine: Engine, *, deadline_s: float) -> None:
         self._world, self._store, self._screen, self._engine = world, store, screen, engine
         self._ends, self._deadline_s = world.end_offsets(), deadline_s
-        self._since_ms = 0  # its last start
+        self._since_ms = 0  # time of its last start
 
     def all(self, stream: Spent, *, kill: bool) -> Backfill:
-        """`stream`: since its last start, when it was done."""
+        """Run the batch. `stream` is the cost of the stream from its last start until it was done."""
         engine = self._engine
         what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records as a batch"
         self._screen.phase("backfill", f"{what}, and is killed half-way" if kill else what)
@@ -52,7 +52,7 @@ class Backfilling:
         return Backfill(engine.manifest.id, why, took_ms, cpu_s, stream.cpu_s, killed, stream.took_ms)
 
     def _kill_half_way(self) -> tuple[str, float]:
-        """How, and what it had used by then. One that is done before anybody saw it there was not killed."""
+        """Return proof and CPU time of the kill. An engine that finished before it was seen there is not killed."""
         engine = self._engine
         while not engine.reached() and not self._broke_off() and not self._done():
             self._world.pause(LOOK_EVERY_S)

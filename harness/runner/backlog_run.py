@@ -1,6 +1,6 @@
-"""A run whose engine starts behind: so many minutes of events lie in Kafka before it does.
+"""A run whose engine starts behind: some minutes of events are in Kafka before it starts.
 
-They are sent as fast as they can be, while nothing reads them. The engine starts at the epoch, with the load.
+They are sent at full speed while nothing reads them. The engine starts together with the load.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Callable
 from harness.runner.run import TICK_S, Run
 from harness.util.texts import many
 
-# So fast a backlog is sent at the least, on any machine that was tried; the epoch lies behind its end.
+# Least send rate of a backlog on all tested machines; the load starts after its end.
 SENT_PER_S = 100_000
 
 
 class Behind(Run):
-    """`tape.waits`: what is sent before the epoch is the backlog."""
+    """A run with a backlog (`tape.waits`): the events before the load start."""
 
     def start_engine(self) -> None:
-        """Nothing starts yet: what it will find is put there. Opening events lie behind it and in its newest window: an
-        engine whose clock is one for all partitions would find older ones late."""
+        """Send the backlog; the engine starts later. Opening events lie after it and in its newest window: an engine
+        with one watermark for all partitions would find older ones late."""
         page = self._begin_load()
         seconds, watch = f"{self.schedule.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
         self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds}{watch}")
@@ -29,16 +29,16 @@ class Behind(Run):
         self._wait_until(lambda: self.world.now_ms() >= self.epoch_ms)
 
     def put_away(self) -> None:
-        """A backlog stays where it is."""
+        """Do nothing: a backlog stays in Kafka."""
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
-        """There is no engine yet that could be supervised; a fleet that breaks off says so itself."""
+        """Wait without supervision: there is no engine yet, and a fleet that breaks off raises by itself."""
         while not done():
             self.abort_causes.watch_room(self.schedule.total)
             self.world.pause(TICK_S)
 
     def load(self) -> None:
-        """From here on the engine is at work, and is accounted for."""
+        """Start the engine; from here on it is supervised and metered."""
         started_ms = self.world.now_ms()
         waiting = sum(self.world.end_offsets().values()) - len(self.opening)
         self._tell("backlog", waiting=waiting)
@@ -49,7 +49,7 @@ class Behind(Run):
 
     @property
     def _ready_s(self) -> float:
-        """One that takes longer for a backlog than it took to arise never catches up."""
+        """Add the backlog's length: an engine that takes longer than that for it never catches up."""
         return super()._ready_s + self.schedule.warm_up_ms / 1000
 
     @property

@@ -1,4 +1,4 @@
-"""The seventh step: all results, orphans included, the whole log, and the results once more, on disk before judging."""
+"""The seventh step: store all results, orphans included, the whole log, and the results once more, before judging."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.runner.world.base import ServiceGone, World
 class EvidenceCollector:
     def __init__(self, world: World, store: Store, screen: Screen, tell: Tell, life: EngineSupervisor) -> None:
         self._world, self._store, self._screen, self._tell, self._life = world, store, screen, tell, life
-        self._rows: Sequence[Row] = ()  # of the first reading
+        self._rows: Sequence[Row] = ()  # of the first read
 
     def all(self, report: EngineReport) -> None:
         self._screen.phase("read", "all results and the whole log")
@@ -40,7 +40,7 @@ class EvidenceCollector:
 
     @contextmanager
     def _stopping(self, *, asked: bool) -> Iterator[None]:
-        """An engine takes its time to stop, and a log to be read."""
+        """Stop the engine while the log is read: both take long."""
         engine = self._world.engine
         if not asked or not engine.alive():
             yield
@@ -52,13 +52,12 @@ class EvidenceCollector:
             stop.result()
 
     def _read_again(self, *, asked: bool) -> None:
-        """What it does when it is told to stop belongs to its answer, and so does what it does when it ends by
-        itself."""
+        """The engine's actions upon SIGTERM belong to its answer, and so do those at an end by itself."""
         error, changed = "", None
         if asked:
             try:
                 rows = self._world.results()
-            except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first reading is judged)
+            except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first read is judged)
                 error = f"{type(broken).__name__}: {broken}"
             else:
                 self._write_rows(AFTER_STOP, rows)
@@ -67,7 +66,7 @@ class EvidenceCollector:
         self._tell("stopped", asked=asked, error=error, changed=changed)
 
     def _kept(self, name: str, keep: Callable[[], bool]) -> bool:
-        """What can't be read is told, and no file takes its place: an empty one would say that nothing was there."""
+        """Report what can't be read, and store no file: an empty one would mean that nothing was there."""
         try:
             return keep()
         except (ServiceGone, UnreadableError) as error:
@@ -75,7 +74,7 @@ class EvidenceCollector:
             return False
 
     def _keep_results(self, report: EngineReport) -> bool:
-        """Of an engine that never came so far as to leave any, there need not be results to read."""
+        """Store the results. An engine that failed early may have left none to read."""
         rows: Sequence[Row] | None = None
         try:
             rows = self._world.results()
@@ -93,7 +92,7 @@ class EvidenceCollector:
             self._tell("expiring", found=asdict(replace(found, stopped=stopped)))
 
     def _keep_log(self) -> bool:
-        with closing(self._world.read_log()) as parts:  # whoever reads it ends with it
+        with closing(self._world.read_log()) as parts:  # this also ends its readers
             self._store.write_parts(LOG, parts)
         return True
 

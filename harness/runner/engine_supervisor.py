@@ -1,4 +1,4 @@
-"""The life of an engine in a run: its starts, its ends, and its first words about what was done to it."""
+"""Supervises an engine during a run: its starts, its ends, and its first errors after a fault."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from harness.runner.world.base import World
 from harness.util.texts import shown
 
 COLLECT_EVERY_S = 0.5
-# An engine that a fault has made stop is started again so often; one that still stops will not come back by itself.
-# The pauses grow, so that a service which is away for seconds does not use up all tries.
+# Number of restarts of an engine that a fault has stopped; if it still stops, it will not recover by itself.
+# The pauses grow, so that a service outage of seconds does not use up all restarts.
 RESTART_PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
-# What an engine says when it noticed something; so many such lines of a run are kept in its history.
+# Error lines of an engine, and how many of them the history keeps.
 ERROR = re.compile(r"(^| )(ERROR|FATAL|CRITICAL)[ :]|^Traceback |^[\w.]*(Error|Exception)(:|$)")
 MOST_ERRORS = 20
 LONGEST_LINE = 300
 
 
 class Tell(Protocol):
-    """One line into the history, by the clock of the world."""
+    """Appends one line to the history, with the world's time."""
 
     def __call__(self, kind: str, **facts: object) -> None: ...
 
 
 class EngineSupervisor:
-    """`resumes`: it may be killed and started again."""
+    """Supervises the engine. `resumes`: it may be killed and restarted."""
 
     def __init__(
         self, world: World, store: Store, tell: Tell, abort_causes: AbortCauses, *, resumes: bool, patience: float
@@ -40,7 +40,7 @@ class EngineSupervisor:
         self._errors: set[str] = set()
 
     def collect(self, *, force: bool = False) -> None:
-        """Keep what of its evidence it may purge."""
+        """Copy evidence that the engine may purge."""
         now_ms = self._world.now_ms()
         if force or now_ms - self._collected_ms >= COLLECT_EVERY_S * 1000:
             self._world.engine.collect()
@@ -48,8 +48,8 @@ class EngineSupervisor:
             self._collected_ms = now_ms
 
     def supervise(self) -> None:
-        """The engine ended by itself. While a fault is about it is started again, as whatever keeps services alive
-        would do: to stop loudly is an outage, and no wrong count. Without a fault it has crashed."""
+        """Handle an engine that ended by itself. During and after a fault it is restarted, like a service manager would
+        do: a loud stop is an outage, but no wrong count. Without a fault it has crashed."""
         engine, code = self._world.engine, self._world.engine.exit_code()
         struck = any(each.at_ms for each in self._world.fault.reports())
         again = list(self._store.history("restart"))
@@ -57,7 +57,7 @@ class EngineSupervisor:
         if not struck or not self._resumes or times >= len(RESTART_PAUSES_S):
             after = f" for the {times + 1}th time" if times else " and no fault had killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
-            # One that nobody had killed has crashed, however busy the machine is.
+            # An engine that no fault had killed has crashed, however busy the machine is.
             since_ms = again[0]["at_ms"] if again else self._world.now_ms()
             raise EngineGone(self._excuses.unless_starved("crashed", detail, since_ms))
         if self._ended_ms is None:
@@ -68,7 +68,7 @@ class EngineSupervisor:
         engine.restart()
 
     def note_start(self) -> bool:
-        """When the engine was up again is a figure of its recovery, whoever started it."""
+        """Record when the engine was up again, which is a figure of its recovery."""
         if (starts := self._world.engine.starts) == self.starts:
             return False
         self.starts, self._ended_ms, self.started_ms = starts, None, self._world.now_ms()
@@ -76,7 +76,7 @@ class EngineSupervisor:
         return True
 
     def _note_errors(self) -> None:
-        """The first words of an engine about what was done to it, and when they came."""
+        """Record the engine's first error lines after a fault, and when they came."""
         if not any(each.at_ms for each in self._world.fault.reports()):
             return
         for line in self._world.engine.tail(20):

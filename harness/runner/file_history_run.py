@@ -1,15 +1,15 @@
-"""A run whose engine reads files first: older events lie in them, and are gone from Kafka.
+"""A run whose engine first reads files: they hold older events, which are deleted from Kafka.
 
-How it goes. All of it is sent to Kafka before the engine starts, as a backlog is; so it is held against the tape like
-all else. Then the older part goes into files (harness/runner/world/history_files.py), cut by time, with the values that
-Kafka holds. Kafka deletes it but for its last quarter, which both have: who reads Kafka from its beginning counts that
-twice. What is deleted is kept for the judge first, so that the log which it reads is whole.
+All events are sent to Kafka before the engine starts, like a backlog; so they are compared with the tape as in any run.
+Then the older part is written to files (harness/runner/world/history_files.py), cut by time, with the values in Kafka.
+Kafka deletes it except for its last quarter, which both have: a reader of Kafka from its beginning counts that twice.
+Deleted records are stored for the judge first, so that the log it reads is complete.
 
 The seam is where files end and Kafka begins. By offset, it is the first record of each partition that is in no file. By
-time, it is the moment from which on Kafka has all events; older ones count from the files. Disorder goes across both.
+time, it is the moment from which on Kafka has all events; older ones count from the files. Disorder crosses both.
 
-An event keeps its place, partition and offset, wherever the engine reads it. So expectation, checks and witnesses are
-those of any run. Only its batch is found by what the engine took from files, where it lies before the seam
+An event keeps its partition and offset, wherever the engine reads it. So expectation, checks and evidence are those of
+any run. Only the batch of an event before the seam is determined by the files that the engine has read
 (harness/judging/lateness.py).
 """
 
@@ -18,14 +18,14 @@ from __future__ import annotations
 from harness.runner.backlog_run import Behind
 from harness.util.texts import many
 
-MOVED_PER_S = 20_000  # so fast events become files at the least
+MOVED_PER_S = 20_000  # least rate at which events are written to files
 
 
 class FromHistory(Behind):
-    """`tape.history_ms`: so much of what waits."""
+    """A run with a file history: `tape.history_ms` of the backlog go into files."""
 
     def put_away(self) -> None:
-        """When Kafka has all of it: what is handed over may still be on its way."""
+        """Wait until Kafka has all of it: sent records may still be in transit."""
         self._wait_until(lambda: sum(self.world.end_offsets().values()) >= self.schedule.warm_up_total)
         seconds = self.spec.tape.history_ms / 1000
         self.screen.phase("history", f"{seconds:g} s of events become files")

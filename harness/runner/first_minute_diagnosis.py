@@ -1,7 +1,7 @@
-"""Why the results hold nothing that is looked for: the most likely reason, and the lines of a manifest that would fit.
+"""Explains results that hold no expected cell: the most likely reason, and the manifest lines that would fit.
 
-Pure: from what lies in the results, the manifest and the cells that are expected. A job's first run fails at this more
-than at anything else: its keys, its windows or its numbers are not those that its manifest says.
+Pure: its input is the results, the manifest and the expected cells. A job's first run mostly fails here: its keys, its
+windows or its numbers are not those in its manifest.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.results.registry import SOURCES
 from harness.util.integers import whole
 from harness.util.texts import many, shown
 
-BESIDE = ("campaigns", "updated:*", "sums:*")  # what stands beside the counts, and is none
+BESIDE = ("campaigns", "updated:*", "sums:*")  # keys beside the counts that are no counts
 HOUR_MS = 3_600_000
-MOST_HOURS = 14  # between a clock on a wall and UTC
+MOST_HOURS = 14  # between a local clock and UTC
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 NUMBER = re.compile(r"(?<!\d)(?P<whole>\d{10,19})(?P<point>\.\d+)?(?!\d)")
 DATE = re.compile(r"\d{4}-\d\d-\d\d([T _]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d)?")
-# Digits of a time of today, and how many milliseconds one of it is.
+# Number of digits of a current time -> its unit, and that unit in milliseconds.
 UNITS = {
     10: ("seconds", Fraction(1000)),
     13: ("milliseconds", Fraction(1)),
@@ -39,21 +39,21 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run looks for."""
+    """The results that a run expects, and facts for a diagnosis."""
 
     manifest: EngineManifest
     bookkeeping: Sequence[str]
-    campaigns: Mapping[str, Mapping[str, str]]  # each key of the question, and what it is made of, by names
+    campaigns: Mapping[str, Mapping[str, str]]  # each key of the question, and its parts by name
     ads: Collection[str]
-    windows: Collection[int]  # their starts, in epoch milliseconds
-    window_ms: int  # how long each of them is; 0 where they have no common length
-    count: int  # of the events in each of these cells
+    windows: Collection[int]  # their starts in epoch milliseconds
+    window_ms: int  # their length; 0 if they have no common length
+    count: int  # events in each of these cells
     elsewhere: Mapping[int, int] = field(default_factory=dict)  # keys in other databases of the same Redis
-    done: int = 0  # records, by the job's own word
-    record: str = ""  # what it had to count, as it lies in the log
-    closed: bool = False  # later events have closed the windows of these
+    done: int = 0  # records, by the job's progress
+    record: str = ""  # an event that it had to count, as in the log
+    closed: bool = False  # later events have closed their windows
     partitions: int = 0  # of the topic
-    number: str = OPENS  # what the whole number of a cell is; "" where it has none
+    number: str = OPENS  # the meaning of a cell's number; "" if it has none
     prefix: str = ""  # of all keys
 
     @cached_property
@@ -71,38 +71,38 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """One sentence without its full stop, and lines for the manifest; both empty when there is nothing to say."""
+    """One sentence without its full stop, and lines for the manifest; both empty if there is no finding."""
 
     sentence: str = ""
     lines: tuple[str, ...] = ()
-    sure: bool = False  # results are there, and the manifest does not look for them: to wait for others is in vain
+    sure: bool = False  # results exist that the manifest does not describe: waiting is useless
 
 
 @dataclass(frozen=True)
 class _Time:
-    """How a number calls a window."""
+    """The meaning of a number that names a window."""
 
     unit: str
-    place: str  # "start" | "end" | in words
+    place: str  # "start" | "end" | a description
 
     @property
     def readable(self) -> bool:
-        """Whether a manifest can say so."""
+        """Return whether a manifest can express it."""
         return self.unit == "milliseconds" and self.place in ("start", "end")
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """A row with {campaign} and {window} where they stand in it, and how the window is called there."""
+    """A row with {campaign} and {window} in their places, and the meaning of its window's name."""
 
     key: str
     field: str
     kind: str
     time: _Time | None
-    could_be_count: bool  # by its value
+    could_be_count: bool  # judged by its value
 
     def misfit(self, wanted: Wanted) -> str:
-        """Why no template of a manifest can be made of it; "" where one can."""
+        """Return why no template of a manifest fits it, or ""."""
         if self.kind not in (HASH, STRING):
             return f"it is a {self.kind}"
         return template.mistake(self.key, self.field) or template.misfit(
@@ -111,7 +111,7 @@ class _Shape:
 
 
 def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
-    """The reason that explains most of what is there."""
+    """Return the reason that explains most rows."""
     ours = (OUR_KEYS, *BESIDE, *wanted.bookkeeping)
     found = [row for row in rows if not matches(row.key, ours)]
     if not found:
@@ -156,7 +156,7 @@ def _nothing(wanted: Wanted) -> str:
 
 
 def _when_closed(wanted: Wanted) -> str:
-    """Of a job whose results come when a window closes."""
+    """Give advice for a job whose results come when a window closes."""
     if not wanted.closed:
         return "if it writes a result when its window closes, its sink needs final = true"
     return (
@@ -167,7 +167,7 @@ def _when_closed(wanted: Wanted) -> str:
 
 
 def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagnosis:
-    """The campaigns are found: the windows or the counts are not as they should be."""
+    """The campaigns are found: check windows and counts."""
     if yahoo := _yahoo(cells, found, wanted):
         return yahoo
     right = _Time("milliseconds", wanted.manifest.window_key)
@@ -197,7 +197,7 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
 
 
 def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagnosis | None:
-    """Whether a field leads to a hash with its count, as in the original benchmark."""
+    """Detect fields that lead to a hash with the count, as in the original benchmark."""
     led_to = {row.value for row in cells}
     if wanted.manifest.source == "redis:yahoo" or not any(r.key in led_to and r.field == "seen_count" for r in found):
         return None
@@ -206,7 +206,7 @@ def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagno
 
 
 def _written(row: Row, wanted: Wanted) -> str:
-    """The field as the job wrote it: what is called an end was translated into a start."""
+    """Return the field as the job wrote it: an end was translated into a start."""
     start = whole(row.field)
     return row.field if wanted.manifest.window_key == "start" or start is None else str(start + wanted.window_ms)
 
@@ -227,14 +227,14 @@ def _wrong_window(written: str, time: _Time | None, wanted: Wanted) -> Diagnosis
 
 
 def _told(time: _Time, wanted: Wanted) -> str:
-    """What a number says of a window, and what would be right."""
+    """Describe the meaning of a number, and the expected one."""
     place = {"start": "its start", "end": "its end"}.get(time.place, time.place)
     unit = f" in {time.unit}" if time.unit else ""
     return f"that is {place}{unit}, and its start in epoch milliseconds is looked for, such as {min(wanted.windows)}"
 
 
 def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
-    """What is there fits no pattern: say how it looks, and which pattern it would fit."""
+    """No row fits the pattern: describe the rows, and a pattern that would fit."""
     shapes = [_shape(row, wanted) for row in found]
     often = Counter(shapes)
     misfits = {shape: shape.misfit(wanted) for shape in often}
@@ -247,7 +247,7 @@ def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
         is_record = wanted.manifest.source == "kafka" and row.kind == NO_RESULT
         names_window = best.time is not None and (best.kind == HASH or not wanted.closed)
         return Diagnosis(wrote + _why_not(best, row, wanted, misfits[best]), sure=is_record or names_window)
-    # No hash may be there that holds no results. Of strings a job may have some of its own, until windows close.
+    # Any hash must hold results. Strings may be the job's own until windows close.
     is_sure = best.kind == HASH or not wanted.closed
     if best.time and not best.time.readable:
         return Diagnosis(f"{wrote}; besides, {_told(best.time, wanted)}", _lines(best), is_sure)
@@ -265,8 +265,7 @@ def _wrote(row: Row, wanted: Wanted) -> str:
 
 
 def _kind_of(row: Row) -> str:
-    """What stands there, in plain words."""
-    if row.kind == NO_RESULT:  # the reader of the results says it already
+    if row.kind == NO_RESULT:  # the reader of the results has described it
         return row.value
     others = {VANISHED: "a key that vanished while it was read", ORPHAN: "a hash to which no campaign refers"}
     return others.get(row.kind, f"a {row.kind}")
@@ -292,7 +291,7 @@ def _by_name(wanted: Wanted) -> str:
 
 
 def _why_not(shape: _Shape, row: Row, wanted: Wanted, misfit: str) -> str:
-    """What no manifest could make up for."""
+    """Explain a mistake that no manifest can fix."""
     text = f"{row.key} {row.field} {row.value}"
     ids = UUID.findall(text)
     if any(name in wanted.ads for name in ids):
@@ -338,7 +337,7 @@ def _shape(row: Row, wanted: Wanted) -> _Shape:
 
 
 def _noting(times: list[_Time], wanted: Wanted) -> Callable[[re.Match[str]], str]:
-    """Puts {window} in the place of what calls a window, and keeps how it does."""
+    """Replace the name of a window by {window}, and note its meaning."""
 
     def put(found: re.Match[str]) -> str:
         if (time := _time(found[0], wanted)) is None:
@@ -350,7 +349,7 @@ def _noting(times: list[_Time], wanted: Wanted) -> Callable[[re.Match[str]], str
 
 
 def _time(text: str, wanted: Wanted) -> _Time | None:
-    """Which moment of an expected window a text names, and in which unit; None: none of them."""
+    """Return the meaning and unit of a text that names an expected window, or None."""
     if (number := NUMBER.fullmatch(text)) is None:
         return _Time("", "a date") if DATE.fullmatch(text) else None
     if len(number["whole"]) not in UNITS:
@@ -361,7 +360,7 @@ def _time(text: str, wanted: Wanted) -> _Time | None:
 
 
 def _place(time_ms: int, wanted: Wanted) -> str:
-    """Where in an expected window a moment lies; "" for nowhere near."""
+    """Return where a moment lies in an expected window, or ""."""
     length = wanted.window_ms
     ends: tuple[tuple[str, int], ...] = (("end", length), ("its last millisecond", length - 1)) if length else ()
     for name, offset in (("start", 0), *ends):

@@ -1,4 +1,4 @@
-"""Results where the manifest does not look. An engine that writes these, and none of the others, answers no more."""
+"""Detects results that the manifest does not describe. An engine that writes these and no others will not answer."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from harness.runner.first_minute_diagnosis import Diagnosis
 
 LOOK_EVERY_MS = 2000
-LOOK_SHARE = 10  # so many times as long as a look takes is between two
+LOOK_SHARE = 10  # the pause between two polls, in durations of one poll
 SURE_S = 10.0
 
 
 class Foreign:
-    """`diagnosed` reads all results. A single look may see what a job writes first and renames afterwards."""
+    """Recognises results that the manifest does not describe. `diagnosed` reads all results. One poll is not enough: a
+    job may write results first and rename them later."""
 
     def __init__(self, now_ms: Callable[[], int], diagnosed: Callable[[], Diagnosis], patience: float) -> None:
         self._now_ms, self._diagnosed, self._sure_ms = now_ms, diagnosed, SURE_S * 1000 * patience
@@ -20,7 +21,7 @@ class Foreign:
         self._since_ms: int | None = None
 
     def are_all(self) -> bool:
-        """Whether for some time now nothing else was there."""
+        """Return whether there have been no other results for some time."""
         began_ms = self._now_ms()
         if began_ms < self._next_ms:
             return False

@@ -1,4 +1,4 @@
-"""An engine without progress is done when its results stand still: they are looked at, and the rule is asked."""
+"""Detects the end of an engine without progress: polls its results and applies the idle rule."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.runner.world.base import World
 
 
 class IdleDetector:
-    """From the load on. `rule` says what the looks mean."""
+    """Active from the load start on. `rule` interprets the polls."""
 
     def __init__(self, world: World, poller: ResultPoller, rule: IdleRule, *, blind: bool = False) -> None:
         self._world, self._answers, self.rule, self._blind = world, poller, rule, blind
-        self._seen: object = None  # the results at the last look, of the newest start
+        self._seen: object = None  # the results of the last poll since the newest start
 
     def started(self, at_ms: int) -> None:
         self._seen = None
@@ -24,18 +24,18 @@ class IdleDetector:
         self.look_first()
 
     def look_first(self) -> None:
-        """Of results that nobody observes meanwhile (`blind`): what differs from this in the end has changed since."""
+        """Poll once if there is no observer (`blind`): a difference at the end shows a change since then."""
         if self._blind:
             with suppress(UnreadableError):
                 self._seen = self._answers.snapshot()
 
     def note_change(self) -> None:
-        """The observer of the results looks more often than this."""
+        """Use the observer of the results, which polls more often."""
         if (seen := self._world.changed()) is not None:
             self.rule.changed(seen.at_ms, seen.since_ms)
 
     def never_comes(self, close: Callable[[], ExpectedSentinels], wait: Callable[[float], None]) -> str:
-        """Looks until it is there: why it never will be; "" when it is. `close` sends the closing events."""
+        """Wait for the end. Return "" at the end, or why it never comes. `close` sends the closing events."""
         self.rule.loaded(self._world.now_ms())
         closing: ExpectedSentinels | None = None
         look_s = 0.0
@@ -43,7 +43,7 @@ class IdleDetector:
             if step is Step.STUCK:
                 return self._why_stuck(closing)
             if step is Step.CLOSE:
-                self.rule.closed(self._world.now_ms())  # what the first of them bring out ends no silence of the engine
+                self.rule.closed(self._world.now_ms())  # results of the first of them end no silence of the engine
                 closing = close()
                 self.rule.closed(self._world.now_ms())
             wait(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
@@ -52,12 +52,12 @@ class IdleDetector:
                 self.rule.counted(self._world.now_ms())
             look_s = (self._world.now_ms() - looked_ms) / 1000
             if self._answers.unreadable:
-                self._seen = None  # what could not be read is read again
+                self._seen = None  # unreadable results are read again
         return ""
 
     def _look(self) -> bool:
-        """Whether there is anything new. What can't be looked at does not stand still, nor does what a fault is at work
-        on. Afterwards, and after a start, another look is needed before a change can be seen."""
+        """Return whether the results have changed. Results that can't be read, or that a fault affects, do not count as
+        unchanged. After that, and after a start, a change needs a second poll."""
         now_ms, last = self._world.now_ms(), self._seen
         if not (self._world.reachable() and self._world.fault.settled() and self._world.engine.alive()):
             self._seen = None

@@ -1,7 +1,7 @@
-"""What the manifest says of a job, and its first answers show otherwise: a mistake in the manifest, and no wrong count.
+"""Detects a mistake in the manifest that the job's first answers show, before it looks like a wrong count.
 
 The harness refuses such a run before its load, with the line that the manifest needs. A wrong refusal is worse than a
-late one, so each rule waits until the job has shown what it does.
+late one, so each rule waits until the job has shown its behaviour.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ from harness.runner.result_polling import ExpectedSentinels, ResultPoller
 from harness.runner.sentinels import Marking
 from harness.util.texts import many
 
-# Later events close the window of the opening ones when so much of the time is over in which a job has to answer. They
-# could make those late for a job that has not read them yet: where nobody knows, it takes longer.
+# Later events close the window of the opening ones after this share of the time in which a job has to answer. They
+# could make those late for a job that has not read them yet: without progress reports we wait longer.
 PROBE_SHARE, UNREAD_SHARE = 1 / 3, 2 / 3
-WAIT_SHARE = 1 / 6  # ... and so long a job that counts at once has to count these, too
-FIRST_PROGRESS_S = 15.0  # so long the first progress may come after the first results
-FIRST_COMMIT_S = 45.0  # ... and the first commit to a group: Kafka Streams commits every 30 s unless it is told
+WAIT_SHARE = 1 / 6  # ... and within this share a job that counts at once must count these, too
+FIRST_PROGRESS_S = 15.0  # from the first results to the first progress
+FIRST_COMMIT_S = 45.0  # ... or to the first commit to a group: by default Kafka Streams commits every 30 s
 
 
 class Probe:
-    """Finds a job that writes a window when it closes, under a manifest that does not say so. Later events close the
-    window of the opening ones. Such a job answers those then, and the later ones never. Any other answers both."""
+    """Detects a job that writes a window when it closes, although its manifest does not say so. Later events close the
+    window of the opening ones. Such a job then answers the opening events, and never the later ones. Other jobs answer
+    both."""
 
     def __init__(self, poller: ResultPoller, marking: Marking, opening: Sequence[Sentinel]) -> None:
         self._answers, self._marking, self._opening = poller, marking, opening
         self.sent: ExpectedSentinels | None = None
 
     def poll(self, gone_by: float, *, has_read: bool) -> None:
-        """`gone_by`: this share of the time. `has_read`: the opening events, by its own progress."""
+        """`gone_by` is the elapsed share of the time. `has_read`: by its progress the job has read the opening
+        events."""
         is_due = gone_by >= (PROBE_SHARE if has_read else UNREAD_SHARE)
         if self.sent is None and is_due and (later := self._marking.close_opening(self._opening)):
             self.sent = self._answers.awaited(later)
@@ -52,7 +54,7 @@ def first_progress_s(manifest: EngineManifest) -> float:
 
 
 def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) -> UsageError:
-    """`notes`: what was odd about what it wrote."""
+    """`notes` are problems with its progress file."""
     waited = f"The job answered the opening events, and within {seconds:.0f} s after that"
     if manifest.evidence != "none":
         return UsageError(

@@ -1,6 +1,6 @@
-"""Is the time in an engine's progress in milliseconds since 1970? Asked of its first lines, before any load.
+"""Checks on an engine's first progress lines, before any load, that their times are in milliseconds since 1970.
 
-Also of lines that the parser of progress refuses: a time that is no number, or too large for it, is what is looked for.
+It also reads lines that the progress parser refuses: a time that is no number, or too large, is such a mistake.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from harness.engines.progress import FILE, number
 from harness.util.texts import shown
 
 EXPECTED = "milliseconds since 1970 are expected"
-# The clock of another machine may be off by so much.
+# Allowed offset of another machine's clock.
 ROOM_MS = 10 * 60_000
 UNITS = {"seconds": 1e3, "microseconds": 1e-3, "nanoseconds": 1e-6}  # -> factor to milliseconds
 
 
 def progress_lines(folder: Path) -> list[bytes]:
-    """Whole lines only: the last one may still be written."""
+    """Return whole lines only: the last one may still be written."""
     path = folder / FILE
     return path.read_bytes().split(b"\n")[:-1] if path.is_file() else []
 
 
 def another_clock(lines: list[bytes], begin_ms: int, end_ms: int) -> str:
-    """The first line whose `at` lies outside of the run, in one sentence; "" where there is none."""
+    """Describe the first line whose `at` lies outside of the run, or return ""."""
     for place, line in enumerate(lines, 1):
         try:
             told = json.loads(line)
         except (ValueError, RecursionError):
-            continue  # no line of progress at all
+            continue  # not a progress line
         if not isinstance(told, dict) or "at" not in told:
             continue
         if why := _odd(number(told["at"]), begin_ms - ROOM_MS, end_ms + ROOM_MS):

@@ -1,7 +1,7 @@
-"""One life of an engine, and all that was offered to it: a run whose load is decided while it goes on.
+"""A run of a rate search: one start of an engine, with a load that is decided while it runs.
 
-It goes through the nine steps as any other. Each piece of the load is told in the history before its first event is
-sent, and what is expected is folded when the last one is.
+It has the nine steps of any run. Each load step is written to the history before its first event is sent, and the
+expected counts are computed after the last one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.terminal.command_end import ONCE_MORE
 
-# So long before a piece begins it is told: a fleet has to read of it and to write its first records.
+# Each piece is announced this early: a fleet has to read it and to generate its first records.
 HORIZON_MS = 3000
 
 Decide = Callable[[Sequence[Piece], Sequence[Standing]], Piece | None]
@@ -33,12 +33,12 @@ def segment(piece: Piece, window_ms: int) -> Segment:
 
 
 def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
-    """The same run, of whose load only the first piece is known."""
+    """Return the same run with only the first piece of its load."""
     return replace(spec, tape=replace(spec.tape, profile=(segment(first, spec.window_ms),), warm_up=(), waits=False))
 
 
 class RateSearchRun(Run):
-    """`decide` says what follows; nothing: the load is complete."""
+    """A run whose load grows: `decide` returns the next piece, or None if the load is complete."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class RateSearchRun(Run):
         super().__init__(beginning_with(spec, first), manifest, world, stored, screen)
         self.pieces: list[Piece] = [first]
         self.standings: list[Standing] = []
-        self.stopped: Stopped | None = None  # by whom, before all was offered
+        self.stopped: Stopped | None = None  # the signal that ended the load early
         self._decide = decide
         self._complete = False
-        self._unseen: Unseen | None = None  # from the epoch on
+        self._unseen: Unseen | None = None  # from the load start on
 
     def load(self) -> None:
         page = self._begin_load()
@@ -77,8 +77,8 @@ class RateSearchRun(Run):
         self.screen.phase("load", f"{piece.rate_per_s:,.0f}/s, {piece.why.value}{more}")
 
     def _end_early(self, stopped: Stopped) -> None:
-        """End the load and judge what was offered so far: it took minutes. A second signal aborts."""
-        if self.stopped:  # everything is still ended in order, so it is the first that says so
+        """End the load and judge what was offered so far, since it took minutes. A second signal aborts."""
+        if self.stopped:  # the run still ends in order
             raise Stopped(stopped.exit_code - 128)
         self.stopped = stopped
         self.screen.phase("load", f"{stopped.name}: no further rate, and what was offered is judged; {ONCE_MORE}")
@@ -110,7 +110,7 @@ class RateSearchRun(Run):
         return self.world.now_ms() - self.epoch_ms
 
     def _standing(self) -> Standing:
-        """Of an engine that tells of no progress, or seldom, what readers have seen is done."""
+        """If an engine reports progress rarely or never, the results seen by readers count as done."""
         at_ms, told = self._at_ms, progress_curve.read_progress(self.store)
         unseen_ms = self._unseen_ms(at_ms)
         told_ms = min(at_ms, told[-1].at_ms - self.epoch_ms) if told else at_ms
@@ -137,7 +137,7 @@ class RateSearchRun(Run):
         return int(self.schedule.load.profile.first_due_at(np.array([int(at_ms * 1000)]))[0])
 
     def _waits_ms(self, told_ms: float, done: int) -> float:
-        """When the engine last told: who tells seldom is not behind for that. If it stands still, readers see it."""
+        """Return the wait at its last report: rare reports are no lag. If the engine stops, readers see it."""
         if done >= self._due(told_ms):
             return 0.0
         profile = self.schedule.load.profile
@@ -153,7 +153,7 @@ class RateSearchRun(Run):
         return self._unseen.oldest_ms(self.schedule.load, at_ms)
 
     def read(self, report: EngineReport) -> None:
-        """What was offered is known to its end now."""
+        """The whole load is known now: store it and compute the expectation."""
         super().read(report)
         self.store.write_json("spec.json", self.spec.public())
         self.fold()

@@ -1,7 +1,7 @@
-"""The heart: one run, in nine steps, from a resolved spec to a verdict in a run directory.
+"""One run in nine steps, from a resolved spec to a verdict in a run directory.
 
-Everything that touches the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
-harness/runner/world/real.py, a hand-cranked clock and lists in harness/runner/world/fake.py. So every step is tried in
+All access to the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
+harness/runner/world/real.py, simulated time and lists in harness/runner/world/fake.py. So tests run every step in
 milliseconds.
 """
 
@@ -69,13 +69,13 @@ from workloads.registry import length_ms_of, oracle_of, results_of
 from workloads.totals import InTotals
 
 TICK_S = 0.05
-JUDGE = "judge"  # the phase of a run whose world is closed
-# By an engine's own progress it is done; what it wrote last may be a moment behind.
+JUDGE = "judge"  # the phase after the world is closed
+# After the engine's progress shows the end, its last results may take this long.
 SETTLED_MS = 1000
 # Show the wait if the load starts later than this.
 SOON_MS = 2000
-# Of the time in which an engine has to answer: it may take so long to read events before others follow them, by its own
-# progress, or without any.
+# Shares of the time in which an engine has to answer: time to read events before others follow, with progress
+# reports, or without.
 READ_SHARE, BLIND_SHARE = 1 / 3, 1 / 12
 STARTED_EARLY = (
     "its manifest says waits_for_services = true, so that it starts before Kafka and Redis do, and has to wait for them"
@@ -93,13 +93,12 @@ def run(
     screen: Screen,
     made_by: MakesRun | None = None,
 ) -> Verdict:
-    """One run, and where it is read back from. Whatever happens after the world is open, it is closed again, and what
-    was seen is on disk."""
+    """Run once. The world is always closed again, and its evidence stored, whatever happens after it is open."""
     return (made_by or Run)(spec, manifest, world, stored, screen).all(environment)
 
 
 class BehindByProgress(EngineGone):
-    """By its own offsets it does not get on. `seen`: how far it says to be."""
+    """The engine's own offsets do not advance. `seen` describes them."""
 
     def __init__(self, report: EngineReport, seen: str) -> None:
         super().__init__(report)
@@ -107,7 +106,7 @@ class BehindByProgress(EngineGone):
 
 
 class Run:
-    """The state that the nine steps hand on to each other."""
+    """The state that the nine steps share."""
 
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
@@ -125,7 +124,7 @@ class Run:
         )
         due = drawn(spec.tape.seed, spec.states, self.schedule.total)
         self.states = States(world, self.store, self._tell, due)
-        # Into which window an event of ours falls is not known beforehand, unless it is by its own time.
+        # Except in event time, the window of a sentinel record is not known beforehand.
         marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
         self.poller = ResultPoller(world, marked, self.schedule.load.codec, self.results.keys)
         self.claim = manifest.sink(spec.sink)
@@ -138,8 +137,8 @@ class Run:
             earliest_ms=self.schedule.earliest_rel_ms + self._lead_ms,
             await_read=self._await_read,
         )
-        self.idle_detector: IdleDetector | None = None  # of an engine without progress, from the load on
-        self.probe: Probe | None = None  # of one whose results do not wait for the end of a window, by its manifest
+        self.idle_detector: IdleDetector | None = None  # of an engine without progress, from the load start on
+        self.probe: Probe | None = None  # if by its manifest results do not wait for a window's end
         self._closing: ExpectedSentinels | None = None  # the closing events, once they were sent
 
     def all(self, environment: Mapping[str, Any]) -> Verdict:
@@ -164,19 +163,19 @@ class Run:
         self.reveal()
         return self.conclude()  # 8, 9
 
-    # 1. Resolve: what is asked, and of which machine, is on disk before anything starts.
+    # 1. Resolve: spec and environment are on disk before anything starts.
     def resolve(self, environment: Mapping[str, Any]) -> None:
         self.store.write_json("spec.json", self.spec.public())
         self.store.write_json("environment.json", environment)
         spec, memory = self.spec, self.abort_causes.memory_before
         self._tell("begin", scenario=spec.scenario, engine=spec.engine, seed=spec.tape.seed, memory=memory)
 
-    # 2. Fold the tape to the ideal ledger before any engine exists.
+    # 2. Compute the expected counts from the tape before any engine exists.
     def fold(self) -> None:
         self.screen.phase("seal", f"{many(self.schedule.total, 'event')} from seed {self.spec.tape.seed}")
         self.expected = self.oracle.plan(self.schedule.sealed_blocks())
 
-    # 3. Seal the tape and the plan: all randomness is spent here, and what is expected is settled.
+    # 3. Seal the tape and the plan: all randomness is used up, and the expectation is fixed.
     def seal(self) -> None:
         plan = {
             "tape": _sealed(self.schedule.load),
@@ -187,7 +186,7 @@ class Run:
         }
         self.store.write_json("plan.json", plan)
 
-    # What is expected comes to lie beside the results when the engine is gone: it could read it there.
+    # The expected counts are written to disk after the engine has ended: before, it could read them.
     def reveal(self) -> None:
         self.store.write_table("expected.parquet", self.expected)
 
@@ -195,13 +194,13 @@ class Run:
         self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "all that the run started")
         self.world.close()
 
-    # What the engine needs. There is nothing to heal before it is open.
+    # Open the services. No fault needs undoing before that.
     def open(self) -> None:
         self.screen.phase("services", "Kafka and Redis")
         self.opened_ms = self.world.now_ms()
         self.world.open()
 
-    # 4 to 6, with an engine that may fail us at any point.
+    # 4 to 6, with an engine that may fail at any point.
     def drive(self) -> EngineReport:
         try:
             self.start_engine()
@@ -212,7 +211,7 @@ class Run:
             report = self.abort_causes.excused(gone.report)
         except ServiceGone as gone:
             report = self.abort_causes.unless_machine(self.abort_causes.ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
-        except (HarnessError, OSError) as error:  # whatever the kernel killed, and whoever met a full disk
+        except (HarnessError, OSError) as error:  # a process killed by the kernel, or a full disk
             if not self.abort_causes.full() and (
                 isinstance(error, OSError) or not self.abort_causes.killed_for_memory()
             ):
@@ -252,9 +251,9 @@ class Run:
 
     def _answered_or_probed(self, opening: ExpectedSentinels, begun_ms: int, foreign: Foreign) -> bool:
         answered = self.poller.answered(opening)
-        if answered >= opening.marks:  # too many is for the checks to name
+        if answered >= opening.marks:  # checks report surplus counts
             return True
-        if not answered and not self.manifest.blind and foreign.are_all():  # to run a command takes its time
+        if not answered and not self.manifest.blind and foreign.are_all():  # running a command is slow
             seen = self.poller.counted(opening, "opening")
             raise EngineGone(self.abort_causes.ended("stuck", f"its results are not where its manifest says; {seen}"))
         if self.probe:
@@ -272,7 +271,7 @@ class Run:
         self._send_load(watch)
 
     def _begin_load(self) -> str:
-        """Start the load and the observer; return the URL of the fleet's page."""
+        """Start the load and the observer; return Locust's URL."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
         page = self.world.await_fleet()
         self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self.oracle.part_ms)
@@ -283,7 +282,7 @@ class Run:
         return page
 
     def _watch_results(self) -> None:
-        """Only they tell when an engine without progress is done."""
+        """Detect the end by results if the engine reports no progress."""
         if self.manifest.progress:
             return
         rule = IdleRule(
@@ -304,13 +303,13 @@ class Run:
         self._end_load()
 
     def _end_load(self) -> None:
-        """All of it was sent, or as much as was asked for."""
+        """Check the finished load."""
         self._tell("cpu", **self.abort_causes.cpu_since(self.epoch_ms))
         self._tell("loaded", certificate=(certificate := self.world.certify()))
         self._tell("certificate", certificate=certificate)
 
     def _await_epoch(self) -> None:
-        """Some questions begin with a window, which may be a minute away."""
+        """Wait for the load start: some questions begin with a window, which may be a minute away."""
         begin_ms = self.epoch_ms - self.schedule.warm_up_ms
         if begin_ms - self.world.now_ms() > SOON_MS:
             self.screen.phase("wait", f"until {clock(begin_ms)}: the load begins with a window")
@@ -318,13 +317,13 @@ class Run:
             self._tick()
 
     def _send_until_warm(self, watch: str) -> None:
-        """What comes before the epoch is judged like all else, and nothing of it is measured."""
+        """Send the warm-up, which is judged like all else, but not measured."""
         seconds = f"{self.schedule.warm_up_ms / 1000:.0f} s before the load"
         self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}{watch}")
         while self.world.now_ms() < self.epoch_ms:
             self._tick()
 
-    # 6. Heal (see _healing), close every window, and drain.
+    # 6. Undo the fault (see _healing), close every window, and drain.
     def drain(self) -> EngineReport:
         if self.idle_detector:
             return self._drain_by_results(self.idle_detector)
@@ -336,10 +335,10 @@ class Run:
         return self._finished("drained", "by its own offsets")
 
     def _drain_by_progress(self) -> None:
-        self._done_by_progress()  # the closing events must not make anything late
+        self._done_by_progress()  # so that the closing events make nothing late
         self._finish_fault()
         closing = self._close()
-        if self.claim.final:  # by its offsets it is done before it answers
+        if self.claim.final:  # its offsets show the end before it answers
             self._until(
                 lambda: self.poller.answered(closing) >= closing.marks,
                 self._drain_s,
@@ -349,9 +348,9 @@ class Run:
         self._done_by_progress(closing)
 
     def _drain_in_spite_of(self, gone: BehindByProgress) -> EngineReport:
-        """By its own offsets it stays behind. If it counts the closing events all the same, which lie behind all else
-        in each partition, its progress is wrong and not its work: then its results say what it did. One whose offsets
-        catch up only now was at work, and too slow."""
+        """Drain by results although its own offsets stay behind. If it counts the closing events, the last ones in each
+        partition, then its progress is wrong but not its work, and its results are judged. An engine whose offsets
+        catch up only now was too slow."""
         still_ms = STILL_MS * self.spec.patience
         rule = IdleRule(self.world.now_ms(), ready_ms=still_ms, drain_ms=still_ms, drops_late=False)
         self.idle_detector = IdleDetector(self.world, self.poller, rule)
@@ -369,7 +368,7 @@ class Run:
         return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.world.engine.starts - 1)
 
     def _drain_by_results(self, idle_detector: IdleDetector) -> EngineReport:
-        """The same of an engine that tells nothing: see harness/runner/idle_rule.py."""
+        """Drain an engine without progress: see harness/runner/idle_rule.py."""
         self.screen.phase("drain", "until the closing events are counted and the results stand still")
         self._finish_fault()
         rule = idle_detector.rule
@@ -389,7 +388,7 @@ class Run:
             self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the engine's own kind")
             self.states.read()
 
-    # Where it was asked for: a batch over the same input. It needs the services, and comes when all else is on disk.
+    # On request: a batch over the same input. It needs the services, and runs after all else is on disk.
     def count_again(self, spent: Spent) -> None:
         engine, deadline_s = self.world.count_again(), self._ready_s + self._drain_s
         batch = Backfilling(self.world, self.store, self.screen, engine, deadline_s=deadline_s)
@@ -406,26 +405,26 @@ class Run:
         return verdict
 
     def _notes(self) -> tuple[str, ...]:
-        """What was odd and survived. Where it was not, the memory is in the engine's report already."""
+        """Return survivable problems. A fatal lack of memory is in the engine's report already."""
         killed = "" if list(self.store.history("gone")) else self.abort_causes.killed_for_memory()
         return (*self.world.engine.notes(), *filter(None, [killed]), *self.world.stays())
 
     # Helpers of the steps.
 
     def _tell(self, kind: str, **facts: object) -> None:
-        """By the clock of the world, so that all times of a run can be compared."""
+        """Write to the history with the world's time, so that all times of a run are comparable."""
         self.store.tell(kind, at_ms=self.world.now_ms(), **facts)
 
     @contextmanager
     def _accounting(self) -> Iterator[None]:
-        """What the load and the drain cost, however they end."""
+        """Meter the cost of load and drain, however they end."""
         self.world.start_accounting()
         with _lastly(self.world.stop_accounting):
             yield
 
     @contextmanager
     def _healing(self) -> Iterator[None]:
-        """Whatever way the driving ends, the fault is healed and what became of it is told."""
+        """Undo and report the fault, however the driving ends."""
         try:
             yield
         finally:
@@ -434,7 +433,7 @@ class Run:
                 self._tell("fault", report=report)
 
     def _abandon(self) -> None:
-        """The engine is gone for good: stop loading and keep what there is to judge."""
+        """Stop the load and keep the evidence: the engine is gone for good."""
         if not list(self.store.history("epoch")):
             window = self.spec.window_ms
             self._tell("epoch", epoch_ms=self.world.now_ms() // window * window)
@@ -443,8 +442,8 @@ class Run:
 
     @contextmanager
     def _diagnosed(self, awaited: ExpectedSentinels, first: Sentinel) -> Iterator[None]:
-        """An engine that gave no answer may have written one in a place or a way that is not looked at. Of one that
-        ended, its own last words are the reason."""
+        """Add a diagnosis to an engine without an answer: it may have written one elsewhere or in another format. For
+        an ended engine, its last log lines are the reason."""
         try:
             yield
         except EngineGone as gone:
@@ -453,7 +452,7 @@ class Run:
             if gone.report.state not in ("stuck", "starved"):
                 raise
             found = self._diagnosis(awaited, first)
-            # Beside other work both may be so: it had too little of the CPU, and would not have answered with more.
+            # On a busy machine both may be true: it lacked CPU, and would not have answered with more.
             other = "or else " if found.sentence and gone.report.state == "starved" else ""
             detail = "; ".join(filter(None, (gone.report.detail, f"{other}{found.sentence}")))
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
@@ -487,7 +486,7 @@ class Run:
         return sum(progress.offsets.values()) if progress else 0
 
     def _behind(self) -> int:
-        """So many records it is behind by its own offsets."""
+        """Return its lag in records, by its own offsets."""
         return sum(self._ends().values()) - self._done()
 
     def _ends(self) -> Mapping[int, int]:
@@ -502,7 +501,7 @@ class Run:
         return ends
 
     def _await_read(self) -> None:
-        """Until the engine has read all of the log, by its own progress. One that reports nothing gets a while."""
+        """Wait until the engine has read the whole log, by its progress. Without progress it gets a fixed time."""
         share = READ_SHARE if self.manifest.progress else BLIND_SHARE
         ends, begun_ms = self._ends(), self.world.now_ms()
         while not covers(self._progress(), ends) and self.world.now_ms() - begun_ms < share * self._ready_s * 1000:
@@ -516,8 +515,8 @@ class Run:
         return self._closing
 
     def _has_settled(self, closing: ExpectedSentinels | None, still_for_ms: int) -> bool:
-        """One that is done by its own offsets may write its last results a little later, and one whose offsets are
-        committed by a timer much later."""
+        """Return whether the last results must be there: an engine may write them shortly after its offsets, or long
+        after if a timer commits the offsets."""
         if closing is None:
             return True
         if still_for_ms < SETTLED_MS:
@@ -525,7 +524,7 @@ class Run:
         return self.poller.answered(closing) >= closing.marks or still_for_ms >= STILL_MS
 
     def _done_by_progress(self, closing: ExpectedSentinels | None = None) -> None:
-        """All of the log is done by the engine's own offsets, and in the end the results stand still as well."""
+        """Wait until the engine's offsets cover the log, and finally until its results stop changing."""
         ends = self._ends()
         last, done = self.poller.snapshot(), self._done()
         begun_ms = still_ms = self.world.now_ms()
@@ -543,33 +542,33 @@ class Run:
             if snapshot != last or not covers(self._progress(), ends):
                 still_ms = now_ms
             last, done = snapshot, self._done()
-            is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # again, and it may take its time
+            is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # a restart may take longer
             waits_s, key = self._drain_s, "drain_s"
             if is_starting and self._ready_s > waits_s:
                 waits_s, key = self._ready_s, "ready_s"
             since_ms = max(begun_ms, moved_ms, self.life.started_ms)
-            # Of one that is done, the results only have to be looked at once more: it was the harness that stood still.
+            # If it is done, only one more poll of the results is missing: the harness itself was stopped.
             if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
                 stuck = self._stuck(f"nothing has moved for {waits_s:.0f} s ({key}); {seen}", since_ms)
                 raise BehindByProgress(stuck.report, seen)
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str], key: str = "") -> None:
-        """An engine that was started meanwhile has all of the time again. `key`: of its manifest, for this time."""
+        """Wait for the predicate. A restart of the engine restarts the deadline. `key` is the manifest's key for it."""
         begun_ms = looked_ms = self.world.now_ms()
         while not predicate():
             look_s = (self.world.now_ms() - looked_ms) / 1000
             self._tick()
             self._tick_for(look_s / LOOK_SHARE - TICK_S)
             looked_ms = self.world.now_ms()
-            # A harness that was stopped for a while comes back behind the deadline, and the engine may be done.
+            # If the harness itself was stopped past the deadline, the engine may be done by now.
             if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
                 named = f" ({key})" if key else ""
                 raise self._stuck(f"no answer within {deadline_s:.0f} s{named}; {seen()}", begun_ms)
 
     @property
     def _lead_ms(self) -> int:
-        """So long before the epoch the first event is sent."""
+        """Return the time from the first event to the load start."""
         return self.schedule.warm_up_ms
 
     @property
@@ -581,7 +580,7 @@ class Run:
         return self.manifest.drain_s * self.spec.patience
 
     def _refuse_unsaid_final(self, opening: ExpectedSentinels) -> None:
-        """A job that was only slow counts the later events as well."""
+        """Wait for the later events: a job that was only slow counts them as well."""
         if self.probe is None:
             return
         end_ms = self.world.now_ms() + self._ready_s * 1000 * WAIT_SHARE
@@ -591,8 +590,8 @@ class Run:
             self._tick()
 
     def _refuse_other_progress(self, started_ms: int) -> None:
-        """Progress that never comes, or whose time is in another unit, would void the run at its end: say so before
-        the load starts. Of some engines a checkpoint tells the progress, and they write no lines."""
+        """Refuse a run before the load if progress never comes or has another time unit: that would void the run at its
+        end. Some engines report progress through a checkpoint and write no lines."""
         if not self.manifest.progress:
             if progress_lines(self.store.path):
                 raise unsaid_progress(self.manifest)
@@ -600,7 +599,7 @@ class Run:
         begun_ms, wait_s = self.world.now_ms(), first_progress_s(self.manifest) * self.spec.patience
         while not self._progress() and self.world.now_ms() < begun_ms + wait_s * 1000:
             self._tick()
-        low_ms, high_ms = clock_steps.ahead_ms(self.store)  # the engine's clock is the machine's
+        low_ms, high_ms = clock_steps.ahead_ms(self.store)  # the engine uses the machine's clock
         if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.world.now_ms() + high_ms):
             raise UsageError(odd)
         if self._progress() or self.manifest.plans_afterwards or self.abort_causes.cpu_since(begun_ms)["starved"]:
@@ -616,8 +615,8 @@ class Run:
         )
 
     def _stuck(self, detail: str, since_ms: int) -> EngineGone:
-        """An engine whose own offsets cover all of the log lacks no CPU: it waits for something else. One that was
-        killed and is not back yet told them before, and may lack the CPU to start."""
+        """Report a stuck engine. If its offsets cover the whole log it does not lack CPU: it waits for something else.
+        A killed engine that is not back reported them before, and may lack the CPU to start."""
         nobody_knows: Mapping[int, int] = {}
         ends = self.poller.unless_away(self.world.end_offsets, nobody_knows)
         is_back = self.world.fault.settled()
@@ -641,7 +640,7 @@ class Run:
         )
 
     def _tick(self) -> None:
-        """One beat: evidence, fault, life of the engine, screen, and a little time."""
+        """Do one round: evidence, fault, supervisor, screen, and a short pause."""
         self.abort_causes.watch_room(self.schedule.total)
         self.life.collect()
         self.states.poll()
@@ -695,7 +694,7 @@ def _sealed(tape: Tape) -> dict[str, object]:
 
 @contextmanager
 def _lastly(last: Callable[[], None]) -> Iterator[None]:
-    """It is done however the rest ends. A full disk that it meets must not hide what ended the rest."""
+    """Always call `last`. Its own full disk must not hide the error that ended the block."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""How a run goes, by what it begins with."""
+"""Selects the kind of a run by the input that it begins with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run says how far it is."""
+"""The interface to which a run reports its progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Screen(Protocol):
 
 
 class NullScreen:
-    """A screen that nobody looks at."""
+    """A screen without output."""
 
     def phase(self, name: str, detail: str = "") -> None: ...
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...

@@ -1,4 +1,4 @@
-"""The events of ours in a run: the first ones prove that the engine answers, the last ones close every window."""
+"""Sentinel records of a run: the opening ones prove that the engine answers, the closing ones close every window."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from harness.runner.world.base import World
 from workloads.base import NEVER
 from workloads.sentinels import mark
 
-# Keys of the events that close the last windows, for each partition. A job that repartitions by key closes a window
-# where an event of a later one arrives: so many keys leave out one of P partitions by a chance of P / e^16.
+# Number of keys per partition of the events that close the last windows. A job that repartitions by key closes a window
+# where a later event arrives: with this many keys, the chance that one of P partitions gets none is P / e^16.
 KEYS_PER_PARTITION = 16
 
 
 class Marking:
-    """`final`: results come when a window is closed, so that other events have to follow and close it.
+    """Sends the sentinel records.
 
-    `earliest_ms`: the time of the first event that the load can have, counted from now; it may be negative.
-    `await_read`: waits until the engine has read what was sent. Behind a repartition, events that were sent later
-    would else overtake earlier ones and make them late.
+    `final`: results come when a window is closed, so later events have to follow and close it. `earliest_ms`: the time
+    of the load's first possible event, relative to now; it may be negative. `await_read`: waits until the engine has
+    read the sent events. After a repartition, later events could otherwise overtake earlier ones and make them late.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class Marking:
     ) -> None:
         self._world, self._tell, self._answers, self._final = world, tell, poller, final
         self._partitions = spec.tape.partitions
-        # Between windows that are shorter than their step there is no cell: a mark lies at the beginning of one.
+        # Windows shorter than their step leave gaps without a cell: a sentinel lies at a window's beginning.
         part_ms = poller.part_ms
         self._window_ms = part_ms if spec.window_ms % part_ms else spec.window_ms
         self._lateness_ms = max(watermarks_ms(spec))
         self._earliest_ms, self._await_read = min(0, earliest_ms), await_read
 
     def open(self) -> tuple[Sentinel, ...]:
-        """Sends those that have to be counted before the load, of windows that are over before its first event."""
+        """Send the events that must be counted before the load, in windows that end before its first event."""
         now_ms = self._world.now_ms()
         last = self._groups("opening", self._window_of(now_ms) - self._window_ms)
         open_for_ms = self._open_for_ms(last)
@@ -59,14 +59,14 @@ class Marking:
         return counted
 
     def open_at(self, time_ms: int) -> tuple[Sentinel, ...]:
-        """Sends them into the window of this moment."""
+        """Send opening events into the window of this moment."""
         opening = self._groups("opening", self._window_of(time_ms))
         self._send(opening)
         return opening
 
     def close_opening(self, opening: Sequence[Sentinel]) -> tuple[Sentinel, ...]:
-        """Sends those that close the window of the opening ones; none before their time has come, because they must
-        not make an event of the load late."""
+        """Send events that close the window of the opening ones; none before their time has come, because they must not
+        make an event of the load late."""
         time_ms = self._behind(self._answers.closes_ms_of(opening))
         if time_ms > self._world.now_ms():
             return ()
@@ -75,7 +75,7 @@ class Marking:
         return later
 
     def close(self, newest_ms: int) -> tuple[Sentinel, ...]:
-        """Sends those behind the newest event that has to be counted; no window of its stays open."""
+        """Send events after the newest event that must be counted; none of its windows stays open."""
         opens_ms = self._window_of(newest_ms + self._lateness_ms) + self._window_ms
         open_for_ms = self._open_for_ms(self._groups("closing", opens_ms))
         closing = self._groups("closing", opens_ms + open_for_ms)
@@ -86,28 +86,28 @@ class Marking:
         return closing
 
     def _open_for_ms(self, marks: Sequence[Sentinel]) -> int:
-        """So long after their time their last window closes, in whole windows; one window where it never does."""
+        """Return the time until their last window closes, in whole windows; one window if it never closes."""
         closes_ms = self._answers.closes_ms_of(marks)
         if closes_ms == NEVER:
             return self._window_ms
         return max(1, -(-(closes_ms - marks[0].event_time_ms) // self._window_ms)) * self._window_ms
 
     def _behind(self, closes_ms: int) -> int:
-        """Where a window begins that lies behind one which closed then, for each allowed lateness."""
+        """Return the start of a window after one that closed then, beyond every allowed lateness."""
         return -(-(closes_ms + self._lateness_ms) // self._window_ms) * self._window_ms + self._window_ms
 
     def _window_of(self, time_ms: int) -> int:
         return time_ms // self._window_ms * self._window_ms
 
     def _of_many_keys(self, time_ms: int) -> tuple[Sentinel, ...]:
-        """The last closing ones: each partition gets some, of keys that differ."""
+        """Return the last closing events: each partition gets some, with different keys."""
         return self._groups("closing", time_ms, 1, self._answers.spread_keys(KEYS_PER_PARTITION * self._partitions))
 
     def _groups(
         self, kind: SentinelKind, time_ms: int, turn: int = 0, keys: Sequence[int] = (0,)
     ) -> tuple[Sentinel, ...]:
-        """One per partition, and more if there are more keys; all of one time. Numbers of opening and closing events
-        take turns, as many at a time as there are partitions, see `is_opening`."""
+        """Return one per partition, and more if there are more keys, all with the same time. Numbers of opening and
+        closing events alternate, in groups of one per partition, see `is_opening`."""
         partitions, size = self._partitions, self._answers.group_size
 
         def number(nth: int, part: int, p: int) -> int:

@@ -1,7 +1,7 @@
-"""Keeps an engine's state at random batches of the run, and has them read when the engine has ended.
+"""Copies an engine's state at random batches of the run; the copies are read after the engine has ended.
 
-They are drawn by the seed: a record of each equal part of the load, and the first batch that is committed with it. A
-batch is kept once; where one has the records of two parts, the next batch is kept as well.
+The seed draws a record of each equal part of the load; the first batch committed with it is copied. A batch is copied
+once; if it has the records of two parts, the next batch is copied as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.runner.world.base import World
 
 
 def drawn(seed: int, states: int, records: int) -> list[int]:
-    """So many records of a load, one of each part, in order."""
+    """Draw one record of each part of the load, in order."""
     dice = random.Random(f"states of {seed}")
     return [int((part + dice.random()) * records / states) for part in range(states)]
 
@@ -24,11 +24,11 @@ def drawn(seed: int, states: int, records: int) -> list[int]:
 class States:
     def __init__(self, world: World, store: Store, tell: Tell, due: list[int]) -> None:
         self._world, self._store, self._tell, self._due = world, store, tell, due
-        self._batch = -1  # the last one that was kept
+        self._batch = -1  # the last copied batch
         self.kept = 0
 
     def poll(self) -> None:
-        """Cheap, unless a state is due."""
+        """Copy the state if one is due; otherwise this is cheap."""
         if not self._due:
             return
         done = self._world.engine.progress()
@@ -36,7 +36,7 @@ class States:
             return
         begun_ms = self._world.now_ms()
         kept = self._world.engine.keep_state(self.kept + 1, done.batch)
-        if kept is None:  # a fault has taken it away: the next batch has one again
+        if kept is None:  # a fault has removed it: the next batch has one again
             return
         self.kept += 1
         self._batch = kept.batch
@@ -44,7 +44,7 @@ class States:
         self._tell("state", kept=kept, took_ms=self._world.now_ms() - begun_ms)
 
     def read(self) -> None:
-        """What can't be read is told, and no file takes its place."""
+        """Report what can't be read; store no file in its place."""
         try:
             self._store.write_table(STATES, self._world.engine.read_states())
         except HarnessError as error:

@@ -1,4 +1,4 @@
-"""Addresses: free ports for what we start, and what an address says about where it leads."""
+"""Addresses: free ports for our servers, and checks of a given address."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CONNECT_TIMEOUT_S = 5.0
 T = TypeVar("T")
 
 
-class PortTaken(HarnessError):  # noqa: N818  (it is what happened)
+class PortTaken(HarnessError):  # noqa: N818  (it reads as an event)
     """A server found its port in use."""
 
 
 def on_free_ports(count: int, start: Callable[[list[int]], T]) -> T:
-    """What `start` returns; it is tried on other ports when somebody took one between our looking and its listening."""
+    """Call `start` with free ports; retry with others if another process took one before the server could."""
     for _ in range(ATTEMPTS - 1):
         try:
             return start(free_ports(count))
@@ -33,7 +33,7 @@ def on_free_ports(count: int, start: Callable[[list[int]], T]) -> T:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on at this moment, all different."""
+    """Return distinct ports that are free at this moment."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -42,7 +42,6 @@ def free_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether somebody could listen there."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -53,7 +52,7 @@ def is_free(port: int) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a URL, or any server of a `host:port,host:port` list, can be reached from this machine only."""
+    """Return whether a URL, or any server of a `host:port,host:port` list, is reachable from this machine only."""
     if "://" in address:
         parts = urlsplit(address)
         return parts.scheme == "unix" or _is_loopback_host(parts.hostname or "localhost")
@@ -69,7 +68,7 @@ def _is_loopback_host(host: str) -> bool:
 
 
 def is_open(server: str) -> bool:
-    """Whether anybody listens at host:port."""
+    """Return whether a server listens at host:port."""
     host, _, port = server.rpartition(":")
     with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
         return True

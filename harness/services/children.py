@@ -1,9 +1,9 @@
-"""Child processes: every process of the harness is born here, and here it is made sure that it also dies.
+"""Child processes: every process of the harness is started here, and this module also ensures that it ends.
 
-Each child has a session of its own, a log file that is kept short, the owner's mark, an entry in the owner's ledger,
-and on Linux a parent of its own (harness/services/parent.py) that nothing of it can leave and that ends all of it when
-the harness dies. Killing a child means everything that came from it, and it is over only when none of that is left: two
-drivers running by accident make wrong counts that look like a bug of the engine.
+Each child has its own session, a log file of limited size, the owner's mark, an entry in the owner's ledger, and on
+Linux its own parent (harness/services/parent.py), which no descendant can leave and which ends all of them when the
+harness dies. Killing a child kills all its descendants, and completes only when none is left: two drivers that run by
+accident produce wrong counts that look like a bug of the engine.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from harness.util.wait import DeadlinePassed, wait_until
 
 CHILD_VARIABLE = "STREAMGAUGE_CHILD"
 KILL_DEADLINE_S = 20.0
-FIRST = -10  # nine times the share of a session that has no wish
+FIRST = -10  # nine times the CPU share of a session with the default
 
-# Leaves its parent for good, and prints the pid of what stays.
+# Leaves its parent and prints the pid of the process that remains.
 _DETACH = """
 import os, sys
 pid = os.fork()
@@ -47,7 +47,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class Child:
-    """A process that the harness started, with all that came from it."""
+    """A process that the harness started, with all its descendants."""
 
     def __init__(self, name: str, argv: Sequence[str], log: Path, started: program.Program, token: str) -> None:
         self.name, self.argv, self.log, self.pid = name, tuple(argv), log, started.pid
@@ -58,44 +58,44 @@ class Child:
         self._buried = False
 
     def alive(self) -> bool:
-        """Whether the child itself runs; its descendants may outlive it."""
+        """Return whether the child itself runs; its descendants may outlive it."""
         return self._program.poll() is None
 
     def returncode(self) -> int | None:
-        """None while it runs; negative: the signal that ended it."""
+        """Return None while it runs; a negative number is the signal that ended it."""
         return self._program.poll()
 
     @property
     def note(self) -> str:
-        """What was odd about its end: a sentence, or ""."""
+        """Return a sentence about anything unusual in its end, or ""."""
         return self._program.note
 
     def go_first(self) -> None:
-        """Where the kernel deals out the CPU by sessions, and we may wish for more (root): before the other sessions.
+        """Raise the CPU priority of its session, where the kernel schedules by sessions and we may (root).
 
-        An engine that takes all there is shall slow down itself, and not what it is sent.
+        An engine that takes all CPU should slow down itself, and not its input.
         """
         with suppress(OSError):
             Path(f"/proc/{self.pid}/autogroup").write_text(f"{FIRST}\n")
 
     def members(self) -> list[psutil.Process]:
-        """The child and everything that came from it."""
-        if self._buried:  # the number may be somebody else's by now
+        """Return the child and its descendants."""
+        if self._buried:  # the pid may have been reused
             return []
         return [process for process in self._family() if is_running(process)]
 
     def signal_group(self, number: signal.Signals, pids: Collection[int] | None = None) -> None:
-        """Send a signal to all members, or to some of them."""
+        """Send a signal to all members, or to the given ones."""
         for process in self.members():
             if pids is None or process.pid in pids:
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(number)
 
     def kill_group(self) -> None:
-        """SIGKILL to everything that came from it, again until none is left."""
+        """Send SIGKILL to all members, repeatedly until none is left."""
         if self.alive():
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)  # all at once: nobody can fork in between
+                os.killpg(self.pid, signal.SIGKILL)  # all at once: no member can fork in between
         wait_until(
             self._end_members,
             deadline_s=KILL_DEADLINE_S,
@@ -109,14 +109,14 @@ class Child:
         _living.discard(self)
 
     def terminate(self) -> None:
-        """SIGTERM to the child alone, so that it can end its own children in order."""
+        """Send SIGTERM to the child alone, so that it can end its own children in order."""
         if self.alive():
             self._program.terminate()
 
     def stop(self, deadline_s: float, *, whole: bool = False) -> bool:
-        """Terminate it, then SIGKILL to whoever is left. Whether it had ended by itself when the deadline came.
+        """Terminate the child, then SIGKILL the rest. Return whether the child ended by itself before the deadline.
 
-        `whole`: what came from it may end by itself too, as long as the deadline has not come.
+        With `whole`, its descendants too have until the deadline to end by themselves.
         """
         if self.alive():
             self.terminate()
@@ -128,19 +128,18 @@ class Child:
         return in_time
 
     def tail(self, lines: int) -> list[str]:
-        """The last lines of its log."""
         return self._log.tail(lines)
 
     def last_words(self) -> str:
-        """The end of its log as the end of a message."""
+        """Return the end of its log, formatted as the end of a message."""
         return f"The last lines of {self.log}:" + "".join(f"\n  {line}" for line in self.tail(12))
 
     def _any_left(self) -> bool:
-        """By its parent's end first: a list of members misses a process whose own parent ends while it is made."""
+        """Ask the parent first: a list of members misses a process whose own parent ends while the list is made."""
         return not self._program.gone() or bool(self.members())
 
     def _family(self) -> Iterable[psutil.Process]:
-        """All that is below its parent; without one, its process group and who carries its mark."""
+        """Return the descendants of its parent process; without one, its process group and processes with its mark."""
         if self._program.parent is None or self._program.gone():
             return filter(self._is_marked, psutil.process_iter())
         with suppress(psutil.NoSuchProcess):
@@ -148,13 +147,13 @@ class Child:
         return ()
 
     def _is_marked(self, process: psutil.Process) -> bool:
-        with suppress(OSError):  # gone, or (on macOS) not ours to ask about
+        with suppress(OSError):  # gone, or (on macOS) not permitted
             if os.getpgid(process.pid) == self.pid:
                 return True
         return environment_of(process).get(CHILD_VARIABLE) == self._token
 
     def _end_members(self) -> bool:
-        """What is below its parent first; then who carries its mark all the same."""
+        """Kill the descendants of its parent process first, then others with its mark."""
         if not self._program.gone():
             self._program.end_all()
             return False
@@ -177,7 +176,7 @@ def spawn(
     cwd: Path | None = None,
     stdin: int = subprocess.DEVNULL,
 ) -> Child:
-    """Start a program as a child in a session of its own, its output appended to `log`.
+    """Start a program as a child in its own session, with its output appended to `log`.
 
     `env` is the whole environment, as in subprocess; None: ours. The marks are added to it.
     """
@@ -204,7 +203,7 @@ def spawn(
 
 
 def detach(argv: Sequence[str], *, log: Path, cwd: Path) -> int:
-    """Start a process that outlives us and is nobody's child, hence an owner itself; its pid."""
+    """Start a process that outlives us and is no child of ours, hence an owner itself. Return its pid."""
     environment = {name: value for name, value in os.environ.items() if name not in (OWNER_VARIABLE, CHILD_VARIABLE)}
     command = [sys.executable, "-I", "-S", "-c", _DETACH, str(log), *argv]
     done = subprocess.run(
@@ -214,16 +213,16 @@ def detach(argv: Sequence[str], *, log: Path, cwd: Path) -> int:
 
 
 def stop_all() -> None:
-    """Kill all children that are left, the youngest first, and delete the folders of this owner."""
+    """Kill all remaining children, the youngest first, and delete the folders of this owner."""
     for child in sorted(_living, key=lambda child: child.pid, reverse=True):
-        with suppress(DeadlinePassed):  # the others must die all the same; the next sweep tries again
+        with suppress(DeadlinePassed):  # go on with the others; the next sweep tries again
             child.kill_group()
     release_all()
 
 
 @contextmanager
 def guard() -> Iterator[None]:
-    """While inside, SIGTERM and SIGHUP end the program as an exception does; at the end nothing of ours is left."""
+    """Inside, SIGTERM and SIGHUP end the program like an exception does. At the end all our processes are gone."""
     heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, command_end.stop) for number in heard}
     try:
@@ -231,7 +230,7 @@ def guard() -> Iterator[None]:
     finally:
         try:
             stop_all()
-        except Stopped:  # in the middle of it
+        except Stopped:  # a signal interrupted it
             stop_all()
             raise
         for number, handler in previous.items():
@@ -239,4 +238,4 @@ def guard() -> Iterator[None]:
 
 
 atexit.register(stop_all)
-os.register_at_fork(after_in_child=_living.clear)  # they are children of the parent only
+os.register_at_fork(after_in_child=_living.clear)  # a fork has no claim on its parent's children

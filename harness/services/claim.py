@@ -1,9 +1,9 @@
-"""An existing Redis database: may a run use it, and which of its keys may be deleted?
+"""Decides whether a run may use an existing Redis database, and which of its keys may be deleted.
 
 A database is used if it is empty, or if it holds our marker and nothing else. With `reset` the keys of earlier runs are
-deleted first: those that a run has recorded as its own, and no others. While a run goes on it records the names that
-its results and tables may have; when it ends in order, it records the keys that are there. A key that came later, or
-has another name, is somebody else's: then the database is refused, and stays as it is.
+deleted first: only those that a run has recorded as its own. During a run we record the names that its results and
+tables may have; when it ends in order, the keys that exist. A key that came later, or has another name, is foreign:
+then the database is refused and stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from workloads.prefixed import prefix_of
 
 OURS = "streamgauge:"
 MARKER = f"{OURS}marker"
-OWNER = f"{OURS}owner"  # the process whose run uses the database; it is gone when the run has ended
-KEYS = f"{OURS}keys"  # a set: the keys that the last run left
-NAMES = f"{OURS}names"  # a set of patterns: the keys that a run may write; kept by one that did not end in order
+OWNER = f"{OURS}owner"  # the process whose run uses the database; deleted when the run ends
+KEYS = f"{OURS}keys"  # a set: the keys left by the last run
+NAMES = f"{OURS}names"  # a set of patterns: the keys that a run may write; stays if the run was killed
 KEYS_NAMED = 5
 PAGE = 1000
-# A run on another machine is believed to go on for so long. Here its process is asked for.
+# A run on another machine counts as alive for this long. On this machine we check its process.
 LONGEST_RUN_S = 6 * 3600
 
 
 def look(client: redis.Redis, *, reset: bool) -> list[str]:
-    """The keys that have to be deleted before a run may use the database. UsageError where it may not."""
+    """Return the keys to delete before a run may use the database. Raise UsageError if it may not."""
     _refuse_in_use(client, str(client.get(OWNER) or ""))
     marked = bool(client.exists(MARKER))
     if not client.dbsize() - marked:
@@ -60,7 +60,7 @@ def look(client: redis.Redis, *, reset: bool) -> list[str]:
 
 
 def claim(client: redis.Redis, *, reset: bool) -> None:
-    """Make the database ours, or refuse. Of two owners at once only one gets it."""
+    """Make the database ours, or refuse. If two owners try at once, only one succeeds."""
     before = client.get(OWNER)
     keys = look(client, reset=reset)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -79,12 +79,12 @@ def claim(client: redis.Redis, *, reset: bool) -> None:
 
 
 def expect(client: redis.Redis, patterns: Iterable[str]) -> None:
-    """Record the keys that the run may write, before it writes any. Patterns are those of a shell."""
+    """Record the keys that the run may write, before it writes any. The patterns are shell patterns."""
     _add(client, NAMES, sorted(patterns))
 
 
 def release(client: redis.Redis) -> int:
-    """The run has ended: record which keys it leaves, and let others use the database. Returns how many stay."""
+    """Record the keys that the ended run leaves, and unlock the database. Return the number of keys."""
     keys = [key for key in client.scan_iter(count=PAGE) if not key.startswith(OURS)]
     _add(client, KEYS, keys)
     client.delete(NAMES, OWNER)
@@ -92,12 +92,12 @@ def release(client: redis.Redis) -> int:
 
 
 def literal(key: str) -> str:
-    """The pattern of exactly this key."""
+    """Return the pattern that matches exactly this key."""
     return re.sub(r"([*?\[])", r"[\1]", key)
 
 
 def _place(client: redis.Redis) -> str:
-    """With a prefix, only the keys that begin with it are looked at."""
+    """With a prefix, only the keys below it are examined."""
     prefix = prefix_of(client)
     return f"The Redis database below the prefix {prefix!r}" if prefix else "The Redis database"
 
@@ -118,7 +118,6 @@ def _refuse_in_use(client: redis.Redis, owner: str) -> None:
 
 
 def _foreign(client: redis.Redis, keys: Sequence[str]) -> list[str]:
-    """The keys that no run has recorded."""
     recorded = set(client.sscan_iter(KEYS, count=PAGE))
     patterns = list(client.sscan_iter(NAMES, count=PAGE))
     may_be = re.compile("|".join(map(fnmatch.translate, patterns)) or r"(?!)")

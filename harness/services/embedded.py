@@ -1,4 +1,4 @@
-"""A server that is a child of ours, whatever it serves: how it begins and ends, and where it is."""
+"""Base class of a server that runs as our child: start, stop, address."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Embedded(ABC, Generic[Address]):
     """One server for one owner: `start`, then `address`, then `stop`."""
 
     name: ClassVar[str]
-    ports: int  # how many it needs
-    stop_deadline_s: float  # so long it may take to end in order
+    ports: int  # number of ports it needs
+    stop_deadline_s: float  # time to end in order before it is killed
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -33,13 +33,13 @@ class Embedded(ABC, Generic[Address]):
 
     @property
     def child(self) -> Child:
-        """The server's process, for those who count its cost or do it harm."""
+        """Return the server's process, for cost metering and faults."""
         if self._child is None:
             raise HarnessError(f"The embedded {self.name} was asked for its process before it was started.")
         return self._child
 
     def start(self) -> Address:
-        """Return when it answers by its own protocol; what was begun of a start that failed is ended."""
+        """Return when the server answers by its own protocol. Clean up after a failed start."""
         try:
             self._address = on_free_ports(self.ports, self._start_anew)
         except BaseException:
@@ -54,9 +54,9 @@ class Embedded(ABC, Generic[Address]):
 
     def _start_anew(self, ports: list[int]) -> Address:
         self.stop()
-        self.log.unlink(missing_ok=True)  # it must tell of this start only
+        self.log.unlink(missing_ok=True)  # the log must cover this start only
         return self._start_at(ports)
 
     @abstractmethod
     def _start_at(self, ports: list[int]) -> Address:
-        """Start it as `_child`, and wait until it answers. Raises PortTaken to be tried on other ports."""
+        """Start it as `_child`, and wait until it answers. Raise PortTaken for a retry on other ports."""

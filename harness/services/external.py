@@ -1,5 +1,5 @@
-"""Services that a run was given by address: are they ours to use, and do they let us? Asked before anything is started
-or written."""
+"""External services: checks before a run that we may use them and that they permit what a run needs, before anything is
+started or written."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from harness.util.server_errors import of_redis
 
 
 class Wants(NamedTuple):
-    """What a run needs of them."""
+    """The needs of a run."""
 
-    transactions: bool = False  # of Kafka, by its engine
-    bytes_per_s: float = 0.0  # into Kafka
+    transactions: bool = False  # the engine uses Kafka's transactions
+    bytes_per_s: float = 0.0  # written to Kafka
     redis_bytes: int = 0
-    scripts: bool = False  # of Redis, by its engine
+    scripts: bool = False  # the engine uses Redis scripts
 
 
 class Said(NamedTuple):
-    """One thing that was found, as a sentence. `needed`: no run could do without it."""
+    """One finding, as a sentence. `needed`: no run can do without the refused right."""
 
     service: str
     sentence: str
@@ -38,7 +38,7 @@ def kafka_of(spec: RunSpec) -> KafkaAddress:
 
 
 def look_at_external(spec: RunSpec) -> None:
-    """What can be refused without a change: an address that is none, a database that is not ours."""
+    """Make the checks that change nothing: a malformed address, a database that is not ours."""
     if spec.redis:
         with connect(external(spec.redis, spec.redis_prefix)) as client, _told_of(spec.redis):
             claim.look(client, reset=spec.reset)
@@ -47,8 +47,8 @@ def look_at_external(spec: RunSpec) -> None:
 
 
 def claim_external(spec: RunSpec, wants: Wants) -> list[str]:
-    """For one run: the servers let it do what it needs, the database becomes ours, and what a killed run left in the
-    same Kafka is deleted. Says what was done."""
+    """Prepare the external services for one run: check rights and limits, claim the database, and delete what a killed
+    run left in the same Kafka. Return sentences about what was found and done."""
     found = list(checked(spec, wants))
     if needed := [each.sentence for each in found if each.needed]:
         raise HarnessError(" ".join(needed))
@@ -60,7 +60,7 @@ def claim_external(spec: RunSpec, wants: Wants) -> list[str]:
 
 
 def checked(spec: RunSpec, wants: Wants) -> Iterator[Said]:
-    """Rights and limits of those servers that are named."""
+    """Yield findings about rights and limits of the named servers."""
     if spec.kafka:
         yield from kafka_says(kafka_of(spec), wants)
     if spec.redis:
@@ -69,7 +69,7 @@ def checked(spec: RunSpec, wants: Wants) -> Iterator[Said]:
 
 
 def kafka_says(address: KafkaAddress, wants: Wants) -> Iterator[Said]:
-    from harness.services import kafka_rights  # its clients take long to import
+    from harness.services import kafka_rights  # its clients are slow to import
 
     kafka_rights.reach(address)
     for each in kafka_rights.refusals(address, kafka_rights.Wants(wants.transactions, wants.bytes_per_s)):
@@ -83,7 +83,7 @@ def redis_says(client: redis.Redis, place: str, wants: Wants) -> Iterator[Said]:
 
 @contextmanager
 def _told_of(url: str) -> Iterator[None]:
-    """A refusal of the server becomes a sentence, with the address without its secrets."""
+    """Turn a refusal of the server into one sentence with the redacted address."""
     try:
         yield
     except redis.RedisError as error:

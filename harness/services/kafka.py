@@ -1,8 +1,8 @@
 """Kafka: a real broker as a child process, and the control plane (topics, offsets, record deletion) of any Kafka.
 
-The broker is one KRaft node that is controller and broker at once. Its data folder is leased, because it may hold
-gigabytes and nobody wants it after the run; its log stays. The mappings of a KafkaAddress hold security settings only,
-never the servers themselves.
+The broker is one KRaft node that is controller and broker at once. Its data folder is leased, so it is deleted after
+the run: it may hold gigabytes. Its log stays. The mappings of a KafkaAddress hold security settings only, never the
+servers themselves.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from harness.util.wait import wait_until
 
 SETTINGS = "server.properties"
 NODE = 1
-UNCLEAN = 1  # Kafka's number of that kind of election
-FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a death is noticed at once
+UNCLEAN = 1  # the election type in Kafka's protocol
+FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a dead process is noticed at once
 READY_DEADLINE_S = 120.0
 SLOWEST_START_MS = 600_000
 # The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
-# saves, also at the highest rate, and a collector with threads of its own gains nothing: docs/own-cost.md.
+# saves, also at the highest rate, and a multi-threaded collector gains nothing: docs/own-cost.md.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LEADER_DEADLINE_S = 30.0
-# A run is judged from its log: nothing may leave it by age or size, and times are those that the sender gave.
+# A run is judged from its log: retention must not delete any of it, and timestamps are those of the sender.
 TOPIC_CONFIG = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -45,7 +45,7 @@ TOPIC_CONFIG = {
 
 
 class EmbeddedKafka(Embedded[KafkaAddress]):
-    """A freshly formatted data folder and one broker on it; the data go with it."""
+    """A freshly formatted data folder and one broker on it; `stop` deletes the folder."""
 
     name, ports = "Kafka", 2
 
@@ -60,14 +60,14 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         jvm_options: Sequence[str] = (),
         stop_deadline_s: float = 0.0,
     ) -> None:
-        """`engine_at`: where an engine has to be told that the broker is, if it is to come through a proxy.
-        `stop_deadline_s`: nothing that a broker does when it ends in order is worth a wait, unless it says so."""
+        """`engine_at` is the broker address that the engine gets, if it connects through a proxy. `stop_deadline_s`
+        defaults to 0: usually nothing that a broker does on a clean stop is worth a wait."""
         super().__init__(folder / "kafka.log")
         self._data = folder / "kafka-data"
         self._jars, self._classpath = jars, ":".join(map(str, in_order(jars)))
         self._java, self._heap = str(java), heap
         self._jvm_options, self.stop_deadline_s = tuple(jvm_options), stop_deadline_s
-        self._engine_at, self.behind_proxy = engine_at, ""  # the latter: where the proxy has to lead
+        self._engine_at, self.behind_proxy = engine_at, ""  # the latter: the address that the proxy forwards to
         self._cluster = ""
         if engine_at:
             self.ports = 3
@@ -77,7 +77,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         release_folder(self._data)
 
     def restart(self) -> None:
-        """Start a broker that has ended again, on its data and at its port, and wait until it answers."""
+        """Restart a broker that has ended, on its data and at its port, and wait until it answers."""
         if self.child.alive():
             raise HarnessError("The embedded Kafka was to be started again while it still ran.")
         wait_until(
@@ -88,7 +88,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         )
 
     def serves(self) -> bool:
-        """Whether it could answer: it runs, listens, and nobody has stopped it."""
+        """Return whether it can answer: it runs, listens, and is not stopped by a signal."""
         with suppress(psutil.NoSuchProcess):
             stopped = psutil.Process(self.child.pid).status() == psutil.STATUS_STOPPED
             return self.child.alive() and not stopped and self.listens()
@@ -98,7 +98,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return any(is_open(server) for server in self.address.bootstrap.split(","))
 
     def properties(self, broker_port: int, controller_port: int) -> dict[str, str]:
-        """The server's configuration: one node, everything replicated once, nothing deleted, no topic by accident."""
+        """Return the server's configuration: one node, one replica, no retention, no automatic topics."""
         return {
             "process.roles": "broker,controller",
             "node.id": str(NODE),
@@ -119,15 +119,15 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
-            # One thread for each work: what one of many does is done with cold caches, and wakes the next of them. One
-            # takes in more than the ad servers can send.
+            # One thread per task: with many, each works with cold caches and wakes the next. One thread receives more
+            # than the ad servers can send.
             "num.network.threads": "1",
             "num.io.threads": "1",
-            # No records that only say that the controller is idle, two a second.
+            # No idle records of the controller, two a second by default.
             "metadata.max.idle.interval.ms": "0",
-            # The cleaner takes so much of the heap at its start, 128 MiB if nobody says. It has little to clean.
+            # The cleaner allocates this buffer at its start, 128 MiB by default. It has little to clean.
             "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
-            # Kafka ends by itself when a crowded machine lets it begin for longer than a minute: we decide how long.
+            # By default Kafka gives up if a busy machine delays its start by more than a minute.
             "initial.broker.registration.timeout.ms": str(SLOWEST_START_MS),
         }
 
@@ -145,14 +145,13 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         return self._begin(KafkaAddress(f"{LOOPBACK}:{ports[0]}"), cluster)
 
     def _came_back(self) -> bool:
-        """Clients that try again and again may hold its port for a moment."""
+        """Clients that keep reconnecting may hold its port for a moment."""
         with suppress(PortTaken):
             self._begin(self.address, self._cluster)
             return True
         return False
 
     def _begin(self, address: KafkaAddress, cluster: str) -> KafkaAddress:
-        """The broker on what is formatted."""
         self._cluster = cluster
         settings = self._data / SETTINGS
         self._child = self._spawn_broker(settings)
@@ -168,13 +167,13 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
         )
 
     def _format(self, nodes: Mapping[int, Path], cluster: str) -> None:
-        """`nodes`: the folder of each node by its number."""
+        """Format the folder of each node. `nodes` maps node ids to folders."""
         features = self._features()
         for node, folder in nodes.items():
             kafka_storage.write(folder, node, cluster, features)
 
     def _features(self) -> Path:
-        """Kept from an earlier start; else Kafka's own tool is asked, and what it wrote is kept where that can be."""
+        """Return the cached features; else run Kafka's own tool and cache its output where possible."""
         kept = kafka_storage.kept_features(self._jars)
         if kept.exists():
             return kept
@@ -205,11 +204,11 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
             )
 
     def _spawn_broker(self, settings: Path) -> Child:
-        # The native parts of the compression codecs are unpacked into the temporary folder: let them go with the data.
+        # The compression codecs unpack native libraries into the temporary folder; this one is deleted with the data.
         options = [f"-Xmx{self._heap}", f"-Djava.io.tmpdir={self._data / 'tmp'}"]
         options += ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-XX:+ExitOnOutOfMemoryError", *self._jvm_options]
         broker = self._spawn_java("kafka", [*options, "kafka.Kafka", str(settings)])
-        broker.go_first()  # a load that waits for its broker isn't open
+        broker.go_first()  # a load that waits for its broker is not open-loop
         return broker
 
     def _spawn_java(self, name: str, arguments: list[str]) -> Child:
@@ -217,7 +216,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
 
 
 def in_order(jars: Path) -> list[Path]:
-    """The class path of the broker: an archive of classes is good for this order alone."""
+    """Return the broker's class path. An archive of classes is valid for this order only."""
     return sorted(jars.glob("*.jar"))
 
 
@@ -236,7 +235,7 @@ def with_engine_listener(properties: Mapping[str, str], listens: str, advertised
 
 
 def _refuse_ended(*processes: Child) -> bool:
-    """True where all of them run. Without its controller no broker of a cluster ever answers."""
+    """Raise if any has ended. Without its controller no broker of a cluster ever answers."""
     for process in processes:
         if not process.alive():
             kind = PortTaken if any("Address already in use" in line for line in process.tail(500)) else HarnessError
@@ -245,7 +244,7 @@ def _refuse_ended(*processes: Child) -> bool:
 
 
 def _answers(address: KafkaAddress, cluster: str) -> bool:
-    """Ready by protocol. The cluster's id tells that it is our broker which answers, not one of a sibling."""
+    """Check readiness by protocol. The cluster id proves that our broker answers, not another run's."""
     with suppress(HarnessError), _admin(address, "metadata") as admin:
         description = admin.describe_cluster()
         return bool(description["cluster_id"] == cluster and description["brokers"])
@@ -253,9 +252,8 @@ def _answers(address: KafkaAddress, cluster: str) -> bool:
 
 
 def create_topic(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> str:
-    """Make a topic, and wait until every partition has a leader: sending earlier may fail. Returns the id that the
-    broker gave it; "" from brokers that give none. `appended`: records have the time at which the broker appended them,
-    and not that at which they were handed over."""
+    """Create a topic, and wait until every partition has a leader: sending earlier may fail. Return the broker's topic
+    id; "" from a broker that assigns none. `appended` selects timestamps of the append instead of the sender's."""
     config = TOPIC_CONFIG | ({"message.timestamp.type": "LogAppendTime"} if appended else {})
     with _admin(address, f"topic {name}") as admin:
         given: str = admin.create(name, partitions, config)
@@ -283,52 +281,52 @@ def delete_topic(address: KafkaAddress, name: str) -> None:
 
 
 def delete_topics(address: KafkaAddress, ids: Mapping[str, str]) -> dict[str, str]:
-    """Delete topics by their ids: another topic that has the name by now stays. `ids`: by name. Returns those that
-    stay, each with the broker's reason. What is gone already is no refusal."""
+    """Delete topics by their ids (given by name): a new topic with the same name stays. Return the topics that remain
+    with the broker's reason. A topic that is already gone is no failure."""
     with _admin(address, f"topics {', '.join(ids)}") as admin:
         stays: dict[str, str] = admin.delete_by_id(ids)
         return stays
 
 
 def topic_ids(address: KafkaAddress) -> dict[str, str]:
-    """The id of each topic that this user may see, by name."""
+    """Return name -> id of each topic that this user may see."""
     with _admin(address, "all topics") as admin:
         return {str(each["name"]): str(each["topic_id"]) for each in admin.describe_topics()}
 
 
 def delete_groups_holding(address: KafkaAddress, names: Collection[str]) -> dict[str, str]:
-    """Delete the consumer groups whose name holds one of these. Returns those that stay, with the broker's reason."""
+    """Delete consumer groups whose name contains one of these. Return those that remain, with reasons."""
     with _admin(address, "consumer groups") as admin:
         stays: dict[str, str] = admin.delete_groups_holding(names)
         return stays
 
 
 def topic_id(address: KafkaAddress, name: str) -> str:
-    """What tells a topic from another one that had its name before."""
+    """Return the id that distinguishes a topic from an earlier one with the same name."""
     with _admin(address, f"topic {name}") as admin:
         (description,) = admin.describe_topics([name])
         return str(description["topic_id"])
 
 
 def add_partitions(address: KafkaAddress, name: str, total: int) -> None:
-    """From now on the topic has so many; returns when each of them has a leader."""
+    """Raise the number of partitions to `total`, and wait until each has a leader."""
     with _admin(address, f"topic {name}") as admin:
         admin.create_partitions({name: total})
         _await_leaders(admin, address, name, total)
 
 
 def leaders(address: KafkaAddress, name: str) -> dict[int, int]:
-    """Which broker leads each partition; -1 where there is none."""
+    """Return the leader of each partition; -1 if it has none."""
     return {part["partition_index"]: part["leader_id"] for part in _partitions(address, name)}
 
 
 def in_sync(address: KafkaAddress, name: str) -> dict[int, set[int]]:
-    """Which brokers have all of each partition."""
+    """Return the in-sync replicas of each partition."""
     return {part["partition_index"]: set(part["isr_nodes"]) for part in _partitions(address, name)}
 
 
 def elect_uncleanly(address: KafkaAddress, name: str, partitions: Collection[int]) -> None:
-    """Of each partition that has no leader any replica that lives becomes it, whatever it lacks."""
+    """Elect any live replica as leader of each partition without one, even if it lacks records."""
     with _admin(address, f"topic {name}") as admin:
         admin.elect_leaders(UNCLEAN, {name: sorted(partitions)})
 
@@ -340,29 +338,28 @@ def _partitions(address: KafkaAddress, name: str) -> list[dict[str, Any]]:
 
 
 def beginning_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
-    """The first offset that still exists, per partition."""
+    """Return the first existing offset per partition."""
     return _offsets(address, topic, "earliest")
 
 
 def end_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
-    """The offset that the next record will get, per partition."""
+    """Return the offset of the next record per partition."""
     return _offsets(address, topic, "latest")
 
 
 def stable_offsets(address: KafkaAddress, topic: str) -> dict[int, int]:
-    """How far a reader may read that wants committed records only: no further than the first open transaction."""
+    """Return the last stable offsets: a read-committed reader stops at the first open transaction."""
     return _offsets(address, topic, "stable")
 
 
 def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
-    """For consumers of this group that would begin at the end of a topic of which they know nothing: they have done
-    all before its beginning."""
+    """Commit the beginning offsets for a group whose consumers would start at the end of a new topic."""
     places = [
         confluent_kafka.TopicPartition(topic, partition, offset)
         for partition, offset in beginning_offsets(address, topic).items()
     ]
     settings = {"bootstrap.servers": address.bootstrap, "group.id": group, "enable.auto.commit": False}
-    consumer = confluent_kafka.Consumer({**address.librdkafka, **settings})  # which waits for the group's coordinator
+    consumer = confluent_kafka.Consumer({**address.librdkafka, **settings})  # it waits for the group's coordinator
     try:
         consumer.commit(offsets=places, asynchronous=False)
     except confluent_kafka.KafkaException as error:
@@ -387,7 +384,7 @@ def _offsets(address: KafkaAddress, topic: str, which: str) -> dict[int, int]:
 
 
 def _admin(address: KafkaAddress, subject: str) -> AbstractContextManager[Any]:
-    """The library of this client is large: it would take a fifth of the start of every command."""
+    """Import the client late: its large library would take a fifth of the start of every command."""
     from harness.services import kafka_admin
 
     return kafka_admin.administering(address, subject)

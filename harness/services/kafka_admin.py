@@ -1,4 +1,4 @@
-"""The client of Kafka's control plane, whatever Kafka it is. Ask for it by harness/services/kafka.py."""
+"""The client of Kafka's control plane, for embedded and external Kafka. Use it through harness/services/kafka.py."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from harness.util.texts import named, shown
 
 REQUEST_TIMEOUT_MS = 15_000
 NO_ID = str(uuid.UUID(int=0))
-GONE = ("OK", "GroupIdNotFoundError")  # what a broker answers of a group that is deleted, or was not there
+GONE = ("OK", "GroupIdNotFoundError")  # replies for a group that is deleted, or never existed
 OFFSETS = {
     "earliest": (OffsetSpec.EARLIEST, IsolationLevel.READ_UNCOMMITTED),
     "latest": (OffsetSpec.LATEST, IsolationLevel.READ_UNCOMMITTED),
     "stable": (OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED),
 }
 
-logging.getLogger("kafka").addHandler(logging.NullHandler())  # what matters arrives as an exception
+logging.getLogger("kafka").addHandler(logging.NullHandler())  # errors arrive as exceptions
 
 
 class _Admin(KafkaAdminClient):  # type: ignore[misc]
-    """Closes itself when it cannot be opened; the original leaves a thread and a socket behind."""
+    """A client that closes itself when it cannot be opened; the original leaks a thread and a socket."""
 
     _closed = False
 
@@ -52,16 +52,16 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
             raise
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> str:
-        """The id that the broker gave it; "" where it gave none."""
+        """Return the topic id that the broker assigned, or ""."""
         asked = {topic: {"num_partitions": partitions, "configs": configs}}
         (told,) = self.create_topics(asked, raise_errors=False)["topics"]
-        if told["error_code"]:  # raised by the client, it would quote the whole request
+        if told["error_code"]:  # the client's own error quotes the whole request
             raise for_code(told["error_code"])(told.get("error_message") or topic)
         given = str(told.get("topic_id") or NO_ID)
         return "" if given == NO_ID else given
 
     def delete_by_id(self, ids: Mapping[str, str]) -> dict[str, str]:
-        """What stays, and why. A broker that gave no id deletes by name."""
+        """Return the topics that remain, and why. A broker without ids deletes by name."""
         stays = {}
         for name, given in ids.items():
             try:
@@ -73,7 +73,7 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
         return stays
 
     def delete_groups_holding(self, names: Collection[str]) -> dict[str, str]:
-        """By their names alone, of which nobody else can have one."""
+        """The names alone identify groups: they contain the run's random bits, so none is foreign."""
         found = [group["group_id"] for group in self.list_groups()]
         own = [group for group in found if any(name in group for name in names)]
         answers = self.delete_groups(own) if own else {}
@@ -89,7 +89,7 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
         self.delete_records({TopicPartition(topic, partition): offset for partition, offset in before.items()})
 
     def served(self, topic: str) -> list[int]:
-        """The partitions that have a leader; none while the topic is still on its way to all brokers."""
+        """Return the partitions with a leader; none while the topic has not reached all brokers."""
         with suppress(UnknownTopicOrPartitionError):
             return self._led(topic)
         return []
@@ -102,7 +102,7 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
 
 
 class _Socket(KafkaNetSocket):  # type: ignore[misc]
-    """Closed when it cannot be connected; the original leaves it to the garbage collector, one for each refusal."""
+    """A socket that closes when it cannot connect; the original leaks one per refusal until garbage collection."""
 
     SCHEMES = ("closing",)
 
@@ -115,7 +115,7 @@ class _Socket(KafkaNetSocket):  # type: ignore[misc]
 
 
 class _Complaints(logging.Handler):
-    """Why each attempt to connect failed: the error that comes in the end says only that time is up."""
+    """Collects why each connection attempt failed: the final error says only that the time is up."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -136,7 +136,7 @@ class _Complaints(logging.Handler):
 
 @contextmanager
 def administering(address: KafkaAddress, subject: str) -> Iterator[Any]:
-    """A client of the control plane, whose errors say which Kafka was meant; the settings are never part of them."""
+    """Yield an admin client whose errors name the Kafka server but never its settings."""
     with _open(address) as admin:
         try:
             yield admin
@@ -147,7 +147,7 @@ def administering(address: KafkaAddress, subject: str) -> Iterator[Any]:
 
 
 def _suspect(why: str) -> str:
-    """Which of the settings the reason points at."""
+    """Return the settings that may have caused the failure."""
     if re.search("uthentication|SASL|credentials|password", why):
         return "the right user, password and sasl.mechanism"
     if re.search("SSL|certificate|verify", why):
@@ -156,7 +156,7 @@ def _suspect(why: str) -> str:
 
 
 def said_by_kafka(error: Exception) -> str:
-    """An error with the name and the number that Kafka's protocol has for it."""
+    """Format an error with name and number of Kafka's protocol."""
     number, name = getattr(error, "errno", None), getattr(error, "message", "")
     if not isinstance(error, BrokerResponseError) or not name:
         return named(error)
@@ -167,7 +167,7 @@ def _open(address: KafkaAddress) -> _Admin:
     servers = [server for server in address.bootstrap.split(",") if is_open(server)]
     with _Complaints() as complaints:
         try:
-            if not servers:  # the client itself would try for long, and leave a socket open for each refusal
+            if not servers:  # the client would retry for long, and leak a socket for each refusal
                 raise ConnectionRefusedError("nobody listens there")
             return _Admin(
                 bootstrap_servers=servers,

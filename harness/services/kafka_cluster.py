@@ -1,7 +1,7 @@
-"""Kafka as three brokers that hold every record three times, and one controller: for faults that a replica survives.
+"""Kafka as three brokers with three replicas of every record, and one controller: for faults that replicas survive.
 
-The controller is a node of its own which nobody harms, so that two brokers of three may be gone and it is still known
-who leads and who is in sync.
+The controller is a separate node that no fault hits. So two of three brokers may be gone and the leaders and in-sync
+replicas are still known.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ REPLICATED = {
     "default.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
-    # A broker that is gone is known to be so soon, and not at the first hiccup of a busy machine.
+    # Detect a lost broker soon, but not at the first hiccup of a busy machine.
     "broker.heartbeat.interval.ms": "1000",
     "broker.session.timeout.ms": "6000",
 }
 
 
 class EmbeddedCluster(EmbeddedKafka):
-    """See `EmbeddedKafka`; its own process is the controller, `brokers` are the others by their number."""
+    """An `EmbeddedKafka` whose own process is the controller; `brokers` maps node ids to the others."""
 
     def __init__(self, folder: Path, jars: Path, java: str | Path, *, jvm_options: Sequence[str] = ()) -> None:
         super().__init__(folder, jars, java, heap="512m", jvm_options=jvm_options)
@@ -37,14 +37,14 @@ class EmbeddedCluster(EmbeddedKafka):
         self.brokers: dict[int, Child] = {}
 
     def stop(self) -> None:
-        """The brokers first: they want to tell the controller."""
+        """Stop the brokers first: they report to the controller."""
         for broker in self.brokers.values():
             broker.stop(self.stop_deadline_s)
         self.brokers = {}
         super().stop()
 
     def restart_broker(self, node: int) -> None:
-        """Start one that has ended again, on its data and at its port. It answers when its replicas are in sync."""
+        """Restart a broker that has ended, on its data and at its port. It answers once its replicas are in sync."""
         if self.brokers[node].alive():
             raise HarnessError(f"Broker {node} was to be started again while it still ran.")
         self.brokers[node] = self._spawn_broker(self._settings_of(node))

@@ -1,6 +1,6 @@
-"""What a Kafka that is not ours lets this user do: tried on a topic, a group and a transaction of our own, which are
-deleted again. A run that would fail by a missing right or a limit is refused by it; a run that failed is asked whether
-the broker refuses now what it needs."""
+"""Checks what an external Kafka permits this user, with trials on our own topic, group and transaction, which are
+deleted again. A run that would fail by a missing right or a limit is refused beforehand; after a failed run the same
+checks show whether the broker refuses now what the run needs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from harness.util.texts import shown
 
 CONNECT_S, ANSWER_S = 10.0, 5.0
 BATCH_BYTES = 1_000_000  # the load's largest batch, generators/producers.py
-QUOTA_WINDOW_S = 10  # a broker's quota is the mean of so many seconds
+QUOTA_WINDOW_S = 10  # a broker's quota is a mean over this time
 MOST_TRIAL_BYTES = 2_000_000
 PREFIX = "streamgauge-"
 LONGEST = 300
-# librdkafka goes on trying after these, and would not come through.
+# librdkafka retries after these, which is of no use.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED)
 HINTS = {
     KafkaError._AUTHENTICATION: (
@@ -44,7 +44,7 @@ UNREACHED = (
 
 
 class Wants(NamedTuple):
-    """What a run needs of a Kafka."""
+    """The needs of a run from Kafka."""
 
     transactions: bool = False
     bytes_per_s: float = 0.0
@@ -52,14 +52,14 @@ class Wants(NamedTuple):
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that the broker refuses, in a sentence with what to grant. `name`: of the error in Kafka's protocol."""
+    """One thing that the broker refuses, with the right to grant. `name` is the error of Kafka's protocol."""
 
     name: str
     sentence: str
 
 
 def reach(address: KafkaAddress) -> None:
-    """HarnessError with the reason where no client would get through. Takes CONNECT_S at the most."""
+    """Raise HarnessError with the reason if no client can connect. Takes at most CONNECT_S."""
     if not any(is_open(server) for server in address.bootstrap.split(",")):
         raise HarnessError(
             f"Kafka at {address.bootstrap} could not be reached: nobody listens there. To try: look whether it runs, "
@@ -83,8 +83,8 @@ def reach(address: KafkaAddress) -> None:
 
 
 def refusals(address: KafkaAddress, wants: Wants) -> list[Refusal]:
-    """What this user may not do there. The trial's own topic is deleted; where that is refused, it is said in the
-    sentence of the refusal that comes last, and no run needs it."""
+    """Return what this user is refused. The trial's own topic is deleted; if that is refused, the last refusal says so,
+    and no run needs that right."""
     name = made.of_this_run_alone(f"{PREFIX}check")
     found: list[Refusal] = []
     trials: tuple[Callable[[], None], ...] = (
@@ -109,9 +109,9 @@ def refusals(address: KafkaAddress, wants: Wants) -> list[Refusal]:
     return found
 
 
-NO_DELETE = "delete"  # nothing that a run needs: what stays is said
+NO_DELETE = "delete"  # no run needs it: the refusal names the topic that stays
 
-# What is tried, and the flags of kafka-acls that grant it.
+# Each trial and the flags of kafka-acls that grant it.
 TRIALS = (
     ("create topics", f"--operation Create --operation Describe --operation Alter --topic {PREFIX}"),
     ("write to topics", f"--operation Write --operation Describe --topic {PREFIX}"),
@@ -122,8 +122,7 @@ TRIALS = (
 
 
 def refuses_group(address: KafkaAddress, topic: str, group: str) -> str:
-    """Whether this user may not even ask for the offsets of a group, which may be somebody else's: nothing is
-    committed. "" if it may."""
+    """Return why this user may not read a group's offsets, or "". Commit nothing: it may be foreign."""
     with closing(confluent_kafka.Consumer(_settings(address, **{"group.id": group}))) as consumer:
         try:
             consumer.committed([TopicPartition(topic, 0)], ANSWER_S)
@@ -152,7 +151,7 @@ def _refusal(address: KafkaAddress, number: int, error: KafkaError) -> Refusal:
 
 
 def _words(error: KafkaError) -> str:
-    """With the name and the number of Kafka's protocol; librdkafka's own have a name only."""
+    """Format name and number of Kafka's protocol; librdkafka's own errors have a name only."""
     number = f", error {error.code()}" if error.code() > 0 else ""
     return f"{error.name()}{number}: {shown(' '.join(str(error.str()).split()).rstrip('.'), LONGEST)}"
 
@@ -168,7 +167,7 @@ def _create(address: KafkaAddress, name: str) -> None:
 
 @contextmanager
 def _in_kafkas_words() -> Iterator[None]:
-    """An error of the other client as one of this."""
+    """Convert an error of the admin client into one of confluent_kafka."""
     try:
         yield
     except HarnessError as error:
@@ -179,7 +178,7 @@ def _in_kafkas_words() -> Iterator[None]:
 
 
 def _write(address: KafkaAddress, name: str) -> None:
-    """Once, and not tried again: what is tried again ends in a time-out without a reason."""
+    """Send once without retries: a retried send ends in a time-out without a reason."""
     refused: list[KafkaError] = []
     producer = confluent_kafka.Producer(_settings(address, acks="all", retries=0))
     producer.produce(name, b"trial", partition=0, on_delivery=lambda error, _: refused.extend([error] if error else []))
@@ -201,7 +200,7 @@ def _read(address: KafkaAddress, name: str) -> None:
                 continue
             if (error := message.error()) is None:
                 return
-            if error.code() == KafkaError._AUTO_OFFSET_RESET:  # nothing was written, so that nothing can be read
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:  # nothing was written, so nothing can be read
                 return
             if error.code() > 0:
                 raise KafkaException(error)
@@ -218,7 +217,7 @@ def _transact(address: KafkaAddress, name: str) -> None:
 
 
 def _limits(address: KafkaAddress, name: str, wants: Wants) -> Iterator[Refusal]:
-    """Settings of the broker by which a load would be refused later."""
+    """Yield broker settings that would later refuse a load."""
     where, settings = f"Kafka at {address.bootstrap}", _described(address, name)
     if 0 < (largest := int(settings.get("max.message.bytes", 0))) < BATCH_BYTES:
         yield Refusal(
@@ -241,9 +240,9 @@ def _limits(address: KafkaAddress, name: str, wants: Wants) -> Iterator[Refusal]
 
 
 def _described(address: KafkaAddress, name: str) -> dict[str, str]:
-    """Empty where this user may not ask, or gets no answer in time: a run can go on without."""
+    """Return {} if this user may not ask or no reply comes in time: a run can go on without."""
     resource = ConfigResource(ResourceType.TOPIC, name)
-    client = AdminClient(_settings(address))  # with a name: what it is asked is answered as long as it lives
+    client = AdminClient(_settings(address))  # keep a reference: replies arrive only while it exists
     with suppress(KafkaException, TimeoutError):
         (answer,) = client.describe_configs([resource], request_timeout=ANSWER_S).values()
         return {key: str(entry.value) for key, entry in answer.result(ANSWER_S).items()}
@@ -255,7 +254,7 @@ def _trial_bytes(wants: Wants) -> int:
 
 
 def _throttled_ms(address: KafkaAddress, name: str, wants: Wants) -> int:
-    """For how long the broker held its answer to less than what the load is in a quota's window."""
+    """Return the longest pause that the broker imposed on a burst of at most one quota window of the load."""
     paused: list[int] = []
     told = _settings(
         address, throttle_cb=lambda event: paused.append(round(event.throttle_time * 1000)), **{"linger.ms": 5}

@@ -1,7 +1,7 @@
-"""What Kafka finds in its data folder when it first begins: who the node is, and with which features a cluster starts.
+"""Formats a Kafka data folder without Kafka's own tool: the node's identity and the cluster's features.
 
-Kafka's own tool writes both, and takes a Java program that runs for a second. The features are the same for every
-cluster of one version, so what the tool wrote once is kept in the cache, and later folders are written from it.
+The tool writes both, but is a Java program that takes a second. The features are the same for every cluster of one
+version, so the tool's output is cached once, and later folders are written from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def write(folder: Path, node: int, cluster: str, features: Path) -> None:
 
 
 def kept_features(jars: Path) -> Path:
-    """Of the Kafka in this folder, whose name tells its version. The file is whole if it is there."""
+    """Return the cached features of the Kafka in this folder, whose name identifies its version."""
     return cache_folder() / "kafka" / f"{jars.name}.{FEATURES}"
 
 
@@ -36,10 +36,10 @@ def keep(features: Path, jars: Path) -> None:
     with part.open("wb") as stream:
         stream.write(features.read_bytes())
         stream.flush()
-        os.fsync(stream.fileno())  # a machine that loses its power leaves the whole file or none
+        os.fsync(stream.fileno())  # a power failure leaves the whole file or none
     part.replace(place)
 
 
 def new_id() -> str:
-    """A uuid as Kafka writes it. The first byte is 0, as a leading dash would be taken for an option of the tool."""
+    """Return a uuid in Kafka's format. The first byte is 0: the tool would read a leading dash as an option."""
     return base64.urlsafe_b64encode(b"\x00" + secrets.token_bytes(15)).decode().rstrip("=")

@@ -1,7 +1,7 @@
-"""`streamgauge up` and `down`: embedded Kafka and Redis that stay until they are told to go.
+"""`streamgauge up` and `down`: embedded Kafka and Redis that stay until they are stopped.
 
-They belong to a process of its own, the keeper, which outlives the command that started it. So the rule of ownership
-is the same as for a run: whatever belongs to a keeper that is no longer alive, the next sweep clears away.
+They belong to a separate process, the keeper, which outlives the command that started it. So ownership works as for a
+run: the next sweep removes everything that belongs to a dead keeper.
 
     python -m harness.services.keeper FOLDER JARS JAVA      the keeper itself; `up` starts it
 """
@@ -32,11 +32,11 @@ DOWN_DEADLINE_S = 30.0
 
 @dataclass(frozen=True)
 class Services:
-    """What is up, as the keeper wrote it down when it was ready."""
+    """The running services, as the keeper recorded them when it was ready."""
 
     kafka: str  # bootstrap servers
     redis: str  # URL
-    folder: str  # of the logs
+    folder: str  # the folder of the logs
     owner: str  # the keeper's mark
 
     @property
@@ -45,7 +45,7 @@ class Services:
 
 
 def status() -> Services | None:
-    """What is up; None when nothing is."""
+    """Return the running services, or None."""
     with suppress(OSError, ValueError, TypeError):
         services = Services(**json.loads(_note().read_text()))
         return services if is_alive(services.owner) else None
@@ -53,7 +53,7 @@ def status() -> Services | None:
 
 
 def up(jars: Path, java: str | Path) -> tuple[Services, bool]:
-    """Start the services unless they are up already; what is up, and whether it was started now."""
+    """Start the services unless they run. Return them, and whether they were started now."""
     with locked("up"):
         if services := status():
             return services, False
@@ -73,7 +73,7 @@ def up(jars: Path, java: str | Path) -> tuple[Services, bool]:
 
 
 def down() -> bool:
-    """Stop the services and wait until all is gone; False when nothing was up."""
+    """Stop the services and wait until all are gone. Return False if none ran."""
     with locked("up"):
         services = status()
         if services is None:
@@ -91,7 +91,7 @@ def down() -> bool:
 
 
 def keep(folder: Path, jars: Path, java: str) -> None:
-    """Start both, say so, and stay until SIGTERM or until one of them ends by itself."""
+    """Start both, record them, and stay until SIGTERM or until one of them ends by itself."""
     with guard():
         kafka, redis = EmbeddedKafka(folder, jars, java), EmbeddedRedis(folder)
         services = Services(kafka.start().bootstrap, redis.start().url, str(folder), owner_mark())

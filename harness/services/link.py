@@ -1,4 +1,4 @@
-"""The road between an engine and one service, led through a proxy of ours (a child process), and orders to it."""
+"""The connection between an engine and one service through our proxy (a child process), and commands to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ STOP_DEADLINE_S = 5.0
 
 
 class Link:
-    """`start`, then `address` for the engine, then `lead_to` the service; `stop` when the engine is gone."""
+    """A connection through a proxy: `start`, then `address` for the engine, then `lead_to` the service; `stop` when the
+    engine has ended."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
@@ -34,11 +35,11 @@ class Link:
 
     @property
     def address(self) -> str:
-        """host:port, for the engine alone."""
+        """Return host:port, for the engine only."""
         return f"{LOOPBACK}:{self._port}"
 
     def start(self) -> None:
-        """It listens when this returns."""
+        """Start the proxy and wait until it listens."""
         self.log.unlink(missing_ok=True)
         argv = [sys.executable, "-m", "harness.services.proxy", self.name]
         self._child = spawn(argv, name=f"proxy-{self.name}", log=self.log, cwd=ROOT)
@@ -51,16 +52,16 @@ class Link:
         self._port, self._control = int(ports["port"]), int(ports["control"])
 
     def lead_to(self, server: str) -> None:
-        """Where connections go from now on, as host:port."""
+        """Set the target of new connections, as host:port."""
         host, _, port = server.rpartition(":")
         self._order({"do": "lead", "host": host, "port": int(port)})
 
     def trouble(self, toxic: Toxic, sides: Sequence[str]) -> Statistics:
-        """From now on do this to these directions of all connections, in place of what was done before."""
+        """Apply this toxic to these directions of all connections, replacing any earlier one."""
         return self._order({"do": "trouble", "toxic": asdict(toxic), "sides": list(sides)})
 
     def clear(self) -> Statistics:
-        """Do nothing any more; connections that lost bytes are reset."""
+        """Remove the toxic; reset the connections that lost bytes."""
         return self._order({"do": "clear"})
 
     def reset(self) -> Statistics:
@@ -71,7 +72,7 @@ class Link:
         return self._order({"do": "tell"})
 
     def check(self) -> None:
-        """A proxy that ended by itself is our fault, and no engine's."""
+        """Raise if the proxy ended by itself, which is our fault and no engine's."""
         if self._child and not self._child.alive():
             raise HarnessError(
                 f"The proxy between the engine and {self.name} ended by itself (exit {self._child.returncode()}). "

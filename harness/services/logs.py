@@ -1,8 +1,8 @@
-"""The log of a child, however much the child says: its beginning and its end are kept, what lay between is cut out.
+"""Limits the size of a child's log: its beginning and its end are kept, the middle is cut out.
 
-The child writes to the file itself, with no pipe of ours in between that could slow it down or break under it. So a log
-can only be cut after it has grown: one thread looks at all of them many times a second. A file that is appended to may
-be cut at any moment, and the next line goes to its new end.
+The child writes to the file itself, without a pipe of ours that could slow it down or break. So a log can only be cut
+after it has grown: one thread checks all logs many times a second. A file in append mode may be cut at any moment, and
+the next line goes to its new end.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MOST_BYTES = 32 << 20
 HEAD_BYTES = 8 << 20
 END_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
-MOST_COPIES = 8  # of a flood that does not end there is always something more to copy
+MOST_COPIES = 8  # an endless flood always has more to copy
 LINE_CHARACTERS = 2000
-LONGEST_LINE_BYTES = 16 << 10  # of which the beginning is looked for
+LONGEST_LINE_BYTES = 16 << 10  # limit of the search for the start of a line
 LOOK_EVERY_S = 0.1
 
 
@@ -30,11 +30,11 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._cut_bytes = 0
-        self._lock = threading.Lock()  # nobody shall look for its end while that is being moved
+        self._lock = threading.Lock()  # no reader may look for its end while a cut moves it
 
     def cut(self) -> None:
-        """Cut out the middle, if it has grown too long: its end is copied to where its beginning shall stop, with what
-        is said meanwhile. Only what the child says in the very moment of the cut is lost with the middle."""
+        """Cut out the middle of a log that is too long: copy the end to where the beginning shall stop, with the lines
+        that are written meanwhile. Only output written in the very moment of the cut is lost with the middle."""
         with self._lock, suppress(OSError), self.path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             if size <= MOST_BYTES:
@@ -51,8 +51,8 @@ class Log:
             file.truncate(write_at)
 
     def tail(self, lines: int, start: int = 0) -> list[str]:
-        """The last whole lines, reading the end of the file only, and not what lies before `start`: plain text, that a
-        terminal and XML can bear. The rest of a line has lost its level, and would pass for something that was said."""
+        """Return the last whole lines as plain text for terminals and XML, reading only the end of the file and nothing
+        before `start`. A partial line is dropped: it has lost its level and could pass for a message."""
         with self._lock, self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(start, _whole_line(file, size - TAIL_BYTES)))
@@ -67,18 +67,18 @@ class Log:
 
 
 def copy_end(source: Path, target: Path, start: int) -> None:
-    """What lies in a file of somebody else from `start` on; of more than we keep of a log, the end."""
+    """Copy a foreign file from `start` on; if that exceeds our limit for a log, only its end."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as file, target.open("wb") as copy:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(start, _whole_line(file, size - MOST_BYTES)))
-        left = size - file.tell()  # it may grow faster than we read
+        left = size - file.tell()  # the file may grow faster than we read
         while left > 0 and (piece := file.read(min(END_BYTES, left))):
             left -= copy.write(piece)
 
 
 def _whole_line(file: BinaryIO, at: int) -> int:
-    """Where the first line begins that lies behind this place; the place itself where no line ends soon."""
+    """Return where the first line after this place begins; the place itself if no line ends soon."""
     if at <= 0:
         return 0
     file.seek(at - 1)
@@ -94,14 +94,14 @@ _watched: set[Log] = set()
 
 
 def watch(log: Log) -> None:
-    """Keep it short from now on."""
+    """Keep this log short from now on."""
     _watched.add(log)
     if not any(thread.name == "logs" for thread in threading.enumerate()):
         threading.Thread(target=_watch, name="logs", daemon=True).start()
 
 
 def unwatch(log: Log) -> None:
-    """Its child has ended: it is cut for the last time."""
+    """Cut the log a last time: its child has ended."""
     _watched.discard(log)
     log.cut()
 
@@ -113,4 +113,4 @@ def _watch() -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-os.register_at_fork(after_in_child=_watched.clear)  # the thread that looks is the parent's
+os.register_at_fork(after_in_child=_watched.clear)  # the watching thread exists in the parent only

@@ -1,10 +1,10 @@
-"""What a run has made in a Kafka that is not ours, so that this is deleted and nothing else.
+"""Records the topics that a run creates in an external Kafka, so that these are deleted and nothing else.
 
-The name of a run's topic ends in random bits, and its creation is recorded with the id that the broker gave it. A topic
-is deleted by its recorded id: where creation was refused there is no record, and another topic of the same name has
-another id. What an engine makes for itself (topics, consumer groups) is the run's if its name holds the whole name of
-the run's topic, which nobody could have guessed. The records outlive a killed run; the next one with the same Kafka
-deletes what that left.
+The name of a run's topic ends in random bits, and its creation is recorded with the id that the broker assigned. A
+topic is deleted by its recorded id: a refused creation leaves no record, and another topic of the same name has another
+id. Topics and consumer groups that an engine creates belong to the run if their name contains the whole name of the
+run's topic, which no one else can guess. The records outlive a killed run; the next run with the same Kafka deletes its
+topics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RANDOM_BYTES = 6
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a run, with the id that the broker gave when it was created."""
+    """A topic of a run, with the id that the broker assigned at its creation."""
 
     owner: str
     bootstrap: str
@@ -36,19 +36,19 @@ class Topic:
 
 
 def of_this_run_alone(name: str) -> str:
-    """A name that no other run has, and that cannot be known before: it ends in random bits."""
+    """Return a unique and unguessable name: it ends in random bits."""
     return f"{name}-{secrets.token_hex(RANDOM_BYTES)}"
 
 
 def create(address: KafkaAddress, name: str, partitions: int, *, appended: bool = False) -> None:
-    """Create a topic. In a Kafka that is not ours the creation is recorded; a refused one is not."""
+    """Create a topic. In an external Kafka the creation is recorded; a refused one is not."""
     given = kafka.create_topic(address, name, partitions, appended=appended)
     if address.external:
         _write(Topic(owner_mark(), address.bootstrap, name, given))
 
 
 def delete_own(address: KafkaAddress, run_topic: str) -> list[str]:
-    """Delete what this process has recorded of a run, and what its engine made below; say what stays."""
+    """Delete the recorded topics of this process's run, and its engine's; report the topics that remain."""
 
     def of_this_run(topic: Topic) -> bool:
         return topic.owner == owner_mark() and topic.name.startswith(run_topic)
@@ -57,7 +57,7 @@ def delete_own(address: KafkaAddress, run_topic: str) -> list[str]:
 
 
 def delete_left(address: KafkaAddress) -> list[str]:
-    """The same of runs of this machine that were killed, in the same Kafka; say what was done."""
+    """Delete the topics of killed runs of this machine in the same Kafka; report what was done."""
     with locked("topics"):
         servers = set(address.bootstrap.split(","))
         left = [topic for _, topic in _records() if is_dead(topic.owner) and servers & set(topic.bootstrap.split(","))]
@@ -71,7 +71,7 @@ def delete_left(address: KafkaAddress) -> list[str]:
 
 
 def _delete(address: KafkaAddress, wanted: Callable[[Topic], bool]) -> list[str]:
-    """A record is kept as long as its topic stays, so that a later run can delete it."""
+    """A record is kept as long as its topic exists, so that a later run can delete it."""
     records = {file: topic for file, topic in _records() if wanted(topic)}
     if not records:
         return []
@@ -89,7 +89,7 @@ def _delete(address: KafkaAddress, wanted: Callable[[Topic], bool]) -> list[str]
 
 
 def _below(address: KafkaAddress, names: list[str]) -> Mapping[str, str]:
-    """Names that hold that of a run's topic and a dot; with their ids, as they are now."""
+    """Return the current ids of topics whose name contains that of a run's topic and a dot."""
     every = kafka.topic_ids(address)
     return {each: given for each, given in every.items() if any(f"{name}." in each for name in names)}
 

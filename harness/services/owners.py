@@ -1,6 +1,6 @@
-"""Who owns which process and folder on this machine, so that nothing outlives its owner and no sibling is touched.
+"""Records the owner of each process and folder, so that nothing outlives its owner and no other run is touched.
 
-An owner is one harness process. What it starts carries its mark in the environment, which grandchildren inherit. The
+An owner is one harness process. Its children carry its mark in the environment, which grandchildren inherit. The
 environment alone is not enough (a process that sets its own title, as redis-server does, overwrites it), so the owner
 also keeps a ledger on disk: one small file for each child and each folder that is to be deleted. `sweep` ends and
 deletes exactly what belongs to owners that are no longer alive.
@@ -35,7 +35,7 @@ SWEEP_DEADLINE_S = 20.0
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that an owner has: a child process (pid and start), maybe below a parent of its own, or a folder."""
+    """A possession of an owner: a child process (pid and start), maybe below its own parent process, or a folder."""
 
     owner: str
     name: str
@@ -47,10 +47,10 @@ class Entry:
 
 
 def start_of(pid: int) -> str:
-    """When a process started, as a text that stays the same for its whole life; "" when there is no such process.
+    """Return a process's start time as a text that stays the same for its whole life; "" if there is no such process.
 
-    On Linux in ticks since the boot: psutil's wall-clock time moves when the clock is set, and would make the living
-    look dead.
+    On Linux it is in ticks since the boot: psutil's wall-clock time moves when the clock is set, so live processes
+    would look dead.
     """
     try:
         if sys.platform != "linux":
@@ -61,12 +61,12 @@ def start_of(pid: int) -> str:
 
 
 def owner_mark() -> str:
-    """This process as an owner: `<pid>:<start>:<where that pid means something>`."""
+    """Return the mark of this process: `<pid>:<start>:<namespace of the pid>`."""
     return f"{os.getpid()}:{start_of(os.getpid())}:{_machine()}"
 
 
 def is_alive(owner: str) -> bool:
-    """Whether the owner of a mark lives here: the same pid alone may be somebody else by now."""
+    """Return whether the owner of a mark lives here. The pid alone is not enough, since it may be reused."""
     pid, _, rest = owner.partition(":")
     start, _, machine = rest.partition(":")
     if machine != _machine() or not pid.isdigit() or not start or start_of(int(pid)) != start:
@@ -77,12 +77,12 @@ def is_alive(owner: str) -> bool:
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the owner of a mark lived here and is no more. What lives elsewhere is not ours to judge."""
+    """Return whether the owner of a mark lived here and has ended. Owners elsewhere can't be judged."""
     return owner.endswith(f":{_machine()}") and not is_alive(owner)
 
 
 def environment_of(process: psutil.Process) -> dict[str, str]:
-    """The environment a process was started with; empty when it is gone or not ours to see."""
+    """Return the environment a process was started with; empty if it is gone or access is denied."""
     try:
         return process.environ()
     except (psutil.Error, OSError):
@@ -90,7 +90,7 @@ def environment_of(process: psutil.Process) -> dict[str, str]:
 
 
 def is_running(process: psutil.Process) -> bool:
-    """Alive: not a zombie, which is dead and only waits to be counted, unless some of its threads are not dead yet."""
+    """Return whether a process is alive. A zombie is dead, unless some of its threads still run."""
     try:
         return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except psutil.NoSuchProcess:
@@ -98,7 +98,7 @@ def is_running(process: psutil.Process) -> bool:
 
 
 def enter_child(name: str, pid: int, parent: int | None = None) -> Path:
-    """Note a child in the ledger, with the process it runs below; delete the returned file when both are gone."""
+    """Record a child in the ledger, with the process it runs below. Delete the file when both have ended."""
     above = start_of(parent) if parent else ""
     return _write(Entry(owner_mark(), name, pid, start_of(pid), parent=parent or 0, parent_start=above))
 
@@ -126,10 +126,10 @@ def release_folder(path: Path) -> None:
 
 
 def release_all() -> None:
-    """Delete every folder that this owner still has."""
+    """Delete all remaining folders of this owner."""
     try:
         entries = _entries()
-    except HarnessError:  # nothing can be entered there, so that nothing was
+    except HarnessError:  # no entry can be written there, so there is none
         return
     for _, entry in entries:
         if entry.folder and entry.owner == owner_mark():
@@ -137,9 +137,9 @@ def release_all() -> None:
 
 
 def sweep() -> list[str]:
-    """End the processes and delete the folders of dead owners; says what it did, a sentence each.
+    """End the processes and delete the folders of dead owners. Return a sentence for each.
 
-    A living owner's things are never touched. Two sweeps at once wait for each other.
+    A live owner's processes and folders are never touched. Two sweeps at once wait for each other.
     """
     done: list[str] = []
     with locked("sweep"):
@@ -155,14 +155,14 @@ def sweep() -> list[str]:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """One process at a time; the lock goes with the process that holds it."""
+    """Admit one process at a time; the lock ends with the process that holds it."""
     with (state_folder() / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _delete(folder: Path) -> None:
-    """With what is mounted below it: a disk that was of use to a fault."""
+    """Unmount disks below the folder first: a fault may have mounted one."""
     for mounted in psutil.disk_partitions(all=True):
         if Path(mounted.mountpoint).is_relative_to(folder):
             subprocess.run(["umount", "-l", mounted.mountpoint], capture_output=True, check=False)
@@ -170,8 +170,8 @@ def _delete(folder: Path) -> None:
 
 
 def _end_orphans(entries: list[Entry], done: list[str]) -> None:
-    """Kill until none is left: one may have been forking while we looked. The parents end what is below them and then
-    themselves; one that was killed before that would let it escape."""
+    """Kill until none is left: a process may have forked during the search. The parent processes end their descendants
+    and then themselves; killed earlier, they would let them escape."""
     told: set[int] = set()
     parents = {(entry.parent, entry.parent_start) for entry in entries if entry.parent}
 
@@ -197,10 +197,10 @@ def _end_orphans(entries: list[Entry], done: list[str]) -> None:
 
 
 def _orphans(entries: list[Entry]) -> list[psutil.Process]:
-    """By their mark, by the ledger, and by descent from those."""
+    """Find orphans by mark, by ledger, and by descent from those."""
     noted = {(entry.pid, entry.start) for entry in entries if entry.pid}
     noted |= {(entry.parent, entry.parent_start) for entry in entries if entry.parent}
-    dead: dict[str, bool] = {"": False}  # the same owner is asked for once, not for each of its processes
+    dead: dict[str, bool] = {"": False}  # check each owner once, not once per process
 
     def is_orphan(process: psutil.Process) -> bool:
         mark = environment_of(process).get(OWNER_VARIABLE, "")
@@ -223,7 +223,7 @@ def _describe(process: psutil.Process) -> str:
 
 @functools.cache
 def _machine() -> str:
-    """Where a pid means something: a state folder may be shared by hosts, and the processes of a container be seen."""
+    """Return where a pid is valid: hosts may share a state folder, and a container's processes may be visible."""
     try:
         return f"{platform.node()}/{Path('/proc/self/ns/pid').readlink()}"
     except OSError:
@@ -237,7 +237,7 @@ def _ledger() -> Path:
 
 
 def _write(entry: Entry) -> Path:
-    """Whole or not at all: a sweep of somebody else may be reading."""
+    """Write atomically: another process's sweep may be reading."""
     file = _ledger() / f"{uuid.uuid4().hex}.json"
     draft = file.with_suffix(".draft")
     draft.write_text(json.dumps(asdict(entry)))

@@ -1,6 +1,6 @@
-"""A connection of ours to a Redis or a Kafka, by hand: how long a small or a large question takes to be answered.
+"""A plain connection to Redis or Kafka that measures the round-trip time of small and large requests.
 
-Sockets and bytes and no client library, so that nothing retries, reconnects or waits for us.
+It uses sockets and bytes without a client library, so nothing retries, reconnects or waits for us.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 CONNECT_TIMEOUT_S = 5.0
 API_VERSIONS = 18
-KAFKA_PART_BYTES = 400  # so long is an answer about the versions at least, and so long we make the question
+KAFKA_PART_BYTES = 400  # least size of an ApiVersions reply, and the size of our request
 
 
 class Question(NamedTuple):
-    """What is sent; how much comes back is known from the first bytes of each of so many answers."""
+    """A request, and the number of replies to it; the first bytes of each reply hold its size."""
 
     data: bytes
     answers: int
 
 
 class Answered(NamedTuple):
-    """How long it took, and how many bytes went each way."""
+    """The duration, and the bytes in each direction."""
 
     ms: float
     asked_bytes: int
@@ -32,7 +32,7 @@ class Answered(NamedTuple):
 
 
 class Ping:
-    """One connection, kept open from question to question."""
+    """One connection, kept open between requests."""
 
     def __init__(self, service: str, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -41,13 +41,13 @@ class Ping:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, size_bytes: int = 0) -> int:
-        """Send a question, at least so large as its answer; how many bytes it has. `hear` waits for the answer."""
+        """Send a request at least as large as its reply; return its size in bytes. `hear` waits for the reply."""
         self._question = question(self._service, size_bytes)
         self._socket.sendall(self._question.data)
         return len(self._question.data)
 
     def hear(self, deadline_s: float) -> int | None:
-        """The bytes of the whole answer to the last question; None if it did not come. A reset is raised."""
+        """Return the size of the whole reply to the last request; None if it did not come. A reset raises."""
         answer = b""
         end_s = time.monotonic() + deadline_s
         while not complete(self._service, answer, self._question.answers):
@@ -62,7 +62,7 @@ class Ping:
         return len(answer)
 
     def measure(self, size_bytes: int = 0, deadline_s: float = 10.0) -> Answered | None:
-        """Ask and hear; None when the time was up. Use it for one question after the other is answered only."""
+        """Send a request and wait for its reply; None after the deadline, after which replies no longer match."""
         start_s = time.perf_counter()
         asked = self.ask(size_bytes)
         heard = self.hear(deadline_s)
@@ -81,7 +81,7 @@ class Ping:
 
 
 def question(service: str, size_bytes: int) -> Question:
-    """PING and ECHO of Redis; of Kafka the question for the versions of its interfaces, which needs no login."""
+    """Build an ECHO for Redis, or ApiVersions requests for Kafka, which need no login."""
     if service == "redis":
         return Question(b"*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n" % (size_bytes, b"." * size_bytes), 1)
     count = max(1, -(-size_bytes // KAFKA_PART_BYTES))
@@ -91,7 +91,7 @@ def question(service: str, size_bytes: int) -> Question:
 
 
 def complete(service: str, answer: bytes, answers: int) -> bool:
-    """Whether all answers are whole."""
+    """Return whether all replies are complete."""
     for _ in range(answers):
         size = _redis_size(answer) if service == "redis" else _kafka_size(answer)
         if size is None or len(answer) < size:

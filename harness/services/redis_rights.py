@@ -1,5 +1,5 @@
-"""What a Redis that is not ours lets this user do, and whether it has room: tried on keys of our own, which are deleted
-again. And what it did to others' data since a moment: its counters say so."""
+"""Checks what an external Redis permits this user and whether it has memory left, with trials on our own keys, which
+are deleted again. Its counters also show evictions and refusals since a given moment."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import redis
 from harness.services.claim import OURS
 from harness.util.server_errors import REDIS, REDIS_CLASSES, answer_of_redis, of_redis
 
-KEEPS = ("noeviction", "volatile-")  # policies by which no key of ours is evicted: none has a time to live
+KEEPS = ("noeviction", "volatile-")  # policies that never evict our keys, which have no time to live
 
 
 class Wants(NamedTuple):
-    """What a run needs of a Redis."""
+    """The needs of a run from Redis."""
 
     bytes: int = 0
     scripts: bool = False
 
 
 class Refusal(NamedTuple):
-    """`name`: the prefix of Redis' own answer, or the setting that stands in the way."""
+    """One refusal. `name` is the error code of Redis, or the setting that prevents the run."""
 
     name: str
     sentence: str
 
 
 def refusals(client: redis.Redis, place: str, wants: Wants) -> list[Refusal]:
-    """What this user may not do there, a command each, and what the server has no room for."""
+    """Return the commands that this user is refused, and a lack of memory."""
     told = info(client)
     where = f"Redis at {place}"
     if told.get("role", "master") != "master":
@@ -45,7 +45,7 @@ def refusals(client: redis.Redis, place: str, wants: Wants) -> list[Refusal]:
             trial()
         except redis.RedisError as error:
             found.append(Refusal(answer_of_redis(error), f"{where} refused {command}: {of_redis(error)}."))
-            if answer_of_redis(error) != "NOPERM":  # the others would be refused by the same
+            if answer_of_redis(error) != "NOPERM":  # the others would be refused for the same reason
                 break
     return [*found, *_without_room(told, where, wants)]
 
@@ -54,7 +54,7 @@ def _trials(client: redis.Redis, key: str, *, scripts: bool) -> list[tuple[str, 
     text, table, members = f"{key}:text", f"{key}:hash", f"{key}:set"
 
     def together() -> None:
-        # On one connection: in a pipeline its client would pass over a refused MULTI.
+        # On one connection: in a pipeline the client ignores a refused MULTI.
         with client.client() as one:  # type: ignore[no-untyped-call]
             one.execute_command("MULTI")
             one.execute_command("DISCARD")
@@ -85,7 +85,7 @@ def _trials(client: redis.Redis, key: str, *, scripts: bool) -> list[tuple[str, 
 
 
 def info(client: redis.Redis) -> Mapping[str, Any]:
-    """Empty where this user may not ask."""
+    """Return {} if this user may not ask."""
     with suppress(redis.ResponseError):
         told: Mapping[str, Any] = client.info("everything")
         return told
@@ -109,10 +109,10 @@ def _without_room(told: Mapping[str, Any], where: str, wants: Wants) -> list[Ref
 
 
 class Counters(NamedTuple):
-    """What the server has counted since it started, for all of its users."""
+    """The server's counters since its start, over all users."""
 
     evicted: int = 0
-    refused: Mapping[str, int] = {}  # by the prefix of its answer
+    refused: Mapping[str, int] = {}  # by error code
 
     def since(self, before: Counters) -> Counters:
         refused = {name: more for name, count in self.refused.items() if (more := count - before.refused.get(name, 0))}
@@ -134,6 +134,6 @@ def counters(client: redis.Redis) -> Counters:
 
 
 def names(answer: str, words: str) -> bool:
-    """Whether a log has this answer of Redis', by its prefix or by the class that a client makes of it."""
+    """Return whether a log contains this error of Redis, by its code or by a client's exception class."""
     kinds = [rf"redis\.exceptions\.{kind}" for kind, word in REDIS_CLASSES.items() if word == answer]
     return answer in REDIS and any(re.search(rf"\b{each}\b", words) for each in (answer, *kinds))

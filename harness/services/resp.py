@@ -1,6 +1,6 @@
 """Parses just enough RESP, Redis' protocol, to count commands and replies. Pure.
 
-Both directions come in pieces cut anywhere; each `feed` says what it completed. RESP3's pushes are no replies.
+Both directions arrive in arbitrary pieces; each `feed` returns what it completed. RESP3's pushes are no replies.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable
 
 Parser = Generator[None, None, None]
 
-# The commands that change a key, or may: scripts and the end of a transaction among them.
+# The commands that change or may change a key, including scripts and the end of a transaction.
 _WRITES = (
     "APPEND BITFIELD BITOP COPY DECR DECRBY DEL EVAL EVALSHA EXEC EXPIRE FCALL GEOADD GETDEL GETSET HDEL HINCRBY "
     "HINCRBYFLOAT HMSET HSET HSETNX INCR INCRBY INCRBYFLOAT LINSERT LMOVE LPOP LPUSH LPUSHX LREM LSET LTRIM MSET "
@@ -21,17 +21,17 @@ WRITES = frozenset(_WRITES.split())
 
 
 class _Stream:
-    """Bytes that come in pieces, and a parser that waits wherever they end."""
+    """Bytes that arrive in pieces, and a parser that waits wherever they end."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._inside = False  # of something that is not whole yet
+        self._inside = False  # an incomplete command or reply
         self._parser = self._parse()
         next(self._parser)
 
     @property
     def whole(self) -> bool:
-        """Whether the bytes so far end where a command or an answer ends."""
+        """Return whether the bytes so far end at the end of a command or reply."""
         return not self._inside and not self._buffer
 
     def _parse(self) -> Parser:
@@ -65,14 +65,14 @@ class _Stream:
 
 
 class Requests(_Stream):
-    """What a client asks."""
+    """The commands of a client."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
         super().__init__()
 
     def feed(self, data: bytes) -> list[str]:
-        """The names of the commands that these bytes complete."""
+        """Return the names of the commands that these bytes complete."""
         self._advance(data)
         names, self._names = self._names, []
         return names
@@ -99,14 +99,14 @@ class Requests(_Stream):
 
 
 class Replies(_Stream):
-    """What a server answers, in RESP2 and RESP3."""
+    """The replies of a server, in RESP2 and RESP3."""
 
     def __init__(self) -> None:
         self._count = 0
         super().__init__()
 
     def feed(self, data: bytes) -> int:
-        """How many answers these bytes complete."""
+        """Return how many replies these bytes complete."""
         self._advance(data)
         count, self._count = self._count, 0
         return count
@@ -124,25 +124,25 @@ class Replies(_Stream):
         if kind in (b"$", b"!", b"=") and int(rest) >= 0:
             yield from self._skip(int(rest) + 2)
         elif kind in (b"*", b"~", b">", b"%", b"|"):
-            for _ in range(int(rest) * (2 if kind in (b"%", b"|") else 1)):  # range(-1), null, is empty
+            for _ in range(int(rest) * (2 if kind in (b"%", b"|") else 1)):  # null has length -1: range(-1) is empty
                 yield from self._value()
-            if kind == b"|":  # remarks, and then the answer itself
+            if kind == b"|":  # attributes, followed by the reply itself
                 return (yield from self._value())
         return kind
 
 
 class Conversation:
-    """One connection: what was asked of Redis, and what of the answers reached who asked."""
+    """The requests on one connection to Redis, and which of their replies reached the client."""
 
     def __init__(self, answered: Counter[str], unanswered: Counter[str]) -> None:
-        """The counters, by the name of the command, are those of all connections."""
+        """The counters, by command name, are shared by all connections."""
         self._requests, self._replies = Requests(), Replies()
         self._waiting: deque[str] = deque()
         self._answered, self._unanswered = answered, unanswered
 
     @property
     def quiet(self) -> bool:
-        """All that was asked is whole, and has got its answer from Redis."""
+        """Return whether all requests are complete and answered by Redis."""
         return self._requests.whole and self._replies.whole and not self._waiting
 
     def ask(self, data: bytes) -> list[str]:
@@ -155,7 +155,7 @@ class Conversation:
             (self._answered if delivered else self._unanswered)[self._waiting.popleft()] += 1
 
     def end(self) -> None:
-        """Whatever waits will wait for ever."""
+        """Count the pending requests as unanswered."""
         self._unanswered.update(self._waiting)
         self._waiting.clear()
 

@@ -1,8 +1,8 @@
-"""The security settings of an external Kafka, from one properties file to every client that has to know them.
+"""Translates the security settings of an external Kafka from one properties file for every client.
 
-The file is what people already have: Java's client.properties, or the same in librdkafka's spelling. Each setting is
-understood first and then said again in three languages (librdkafka, kafka-python, Java), so that the generator, the
-control plane and the engine cannot be told different things. A key that could not be said in all three is refused.
+The file is one that users already have: Java's client.properties, or the same in librdkafka's spelling. Each setting is
+parsed once and then written for three clients (librdkafka, kafka-python, Java), so that the generator, the control
+plane and the engine get the same settings. A key that not all three support is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MECHANISMS = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-# Key -> what it is called here. Several spellings mean the same.
+# Key -> our name. Several spellings share a name.
 KEYS = {
     "bootstrap.servers": "bootstrap",
     "security.protocol": "protocol",
@@ -43,7 +43,7 @@ KEYS = {
     "ssl.key.password": "key_password",
     "ssl.endpoint.identification.algorithm": "endpoint_check",
 }
-# Keys of a Java client that cannot be said to the other clients, and what to write instead.
+# Keys that only the Java client supports, and their replacements.
 ONLY_JAVA = {
     "ssl.truststore.password": "a PEM file of authorities has no password: leave it out",
     "ssl.keystore.password": "give the password of the private key as ssl.key.password",
@@ -62,7 +62,7 @@ _PBES2 = bytes.fromhex("2a864886f70d01050d")  # its object identifier, 1.2.840.1
 
 @dataclass(frozen=True)
 class Security:
-    """What the file says, understood."""
+    """The parsed settings."""
 
     protocol: str
     mechanism: str = ""
@@ -116,7 +116,7 @@ class Security:
         return {"security.protocol": self.protocol} | _without_empty(said) | self._java_identity() | check
 
     def _java_identity(self) -> dict[str, str]:
-        """Java wants chain and key in one file, or as text."""
+        """Java requires chain and key in one file, or as text."""
         if not self.certificate:
             return {}
         if self.certificate == self.key:
@@ -133,7 +133,7 @@ class Security:
 
 
 class _Said(dict[str, str]):
-    """What a file says, by our names, and how its user has spelled each key."""
+    """The file's settings by our names, with the user's spelling of each key."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def _is_server(text: str) -> bool:
 
 
 def external(bootstrap: str, file: Path | None) -> KafkaAddress:
-    """The address of a Kafka that is not ours: --kafka and --kafka-config, either of which may name the servers."""
+    """Return the address of an external Kafka: --kafka or the file of --kafka-config may name the servers."""
     said = _read(file) if file else _Said()
     servers = bootstrap or said.pop("bootstrap", "")
     if not servers:
@@ -186,7 +186,7 @@ def expand(text: str, where: str, encode: Callable[[str], str] = str) -> str:
 
 
 def parse_properties(text: str) -> Iterator[tuple[str, str]]:
-    """Keys and values of a Java properties file: comments, continued lines, escapes, `=`, `:` or a blank between."""
+    """Parse a Java properties file: comments, continued lines, escapes, `=`, `:` or a blank between."""
     for line in _logical_lines(text):
         match = re.match(r"((?:\\.|[^\\\s=:])*)\s*[=:]?\s*(.*)", line)
         assert match
@@ -194,7 +194,7 @@ def parse_properties(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments, a line that ends in a backslash (which no other escapes) joined with the next one."""
+    """Drop comments; join a line that ends in an unescaped backslash with the next one."""
     begun = ""
     for line in text.split("\n"):
         stripped = line.lstrip(" \t\f")
@@ -211,7 +211,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _read(file: Path) -> _Said:
-    """What the file says, by our names. Values are expanded, but for JAAS, which is taken apart first."""
+    """Return the settings by our names. Values are expanded; JAAS is expanded later, after parsing."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -297,7 +297,7 @@ def _parse_jaas(text: str, file: Path) -> tuple[str, dict[str, str]]:
 
 
 def _identity(said: _Said, file: Path) -> tuple[str, str]:
-    """Certificate and private key of the client: two PEM files, or one that holds both."""
+    """Return the client's certificate and private key: two PEM files, or one that holds both."""
     both = _pem(said.get("keystore", ""), said.get("keystore_type", ""), "ssl.keystore.location", file)
     certificate = _pem(said.get("certificate", "") or both, "PEM", "ssl.certificate.location", file)
     key = _pem(said.get("key", "") or both, "PEM", "ssl.key.location", file)
@@ -309,7 +309,7 @@ def _identity(said: _Said, file: Path) -> tuple[str, str]:
 
 
 def _refuse_key_that_java_cannot_read(key: str, file: Path) -> None:
-    """It reads PKCS#8 only, and of the locked ones none that was locked with PBES2, which openssl does by default."""
+    """Java reads PKCS#8 only, and no key encrypted with PBES2, the default of openssl."""
     text = Path(key).read_text(errors="replace")
     match = re.search(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----\s*([^-]*)-----END", text)
     if not match:
@@ -324,7 +324,7 @@ def _refuse_key_that_java_cannot_read(key: str, file: Path) -> None:
 
 
 def _pem(location: str, kind: str, key: str, file: Path) -> str:
-    """The absolute path of a PEM file that can be read; "" stays ""."""
+    """Return the absolute path of a readable PEM file; "" stays ""."""
     if not location:
         return ""
     try:
@@ -341,7 +341,7 @@ def _pem(location: str, kind: str, key: str, file: Path) -> str:
 
 
 def _one_of(value: str, allowed: tuple[str, ...], key: str, file: Path) -> str:
-    """Not told what was said: at a wrong key it may be a password."""
+    """The error does not quote the value: a value at the wrong key may be a password."""
     found = {each.lower(): each for each in allowed}.get(value.lower())
     if found is None:
         raise UsageError(
@@ -357,7 +357,7 @@ def _unescape(text: str) -> str:
         lambda match: chr(int(match[1], 16)) if match[1] else special.get(match[2], match[2]),
         text,
     )
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # Java writes large characters as pairs
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # Java writes surrogate pairs
 
 
 def _without_empty(settings: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""A disk of its own for one folder: small, in memory, and to be filled up without harm to anybody else.
+"""A separate small disk in memory for one folder, which a fault can fill without harm to others.
 
-It is a tmpfs, so that it needs Linux and the right to mount. Whoever deletes the folder unmounts it first; see
+It is a tmpfs, so it needs Linux and the right to mount. Deleting the folder unmounts it first; see
 `harness.services.owners`.
 """
 
@@ -33,7 +33,7 @@ class SmallDisk:
             raise HarnessError(f"A small disk could not be mounted at {self.folder}: {failed}")
 
     def fill(self) -> int:
-        """Until nothing more goes onto it; so many bytes of ballast are there then. What others freed is taken too."""
+        """Fill the disk completely, also with space freed since; return the total size of the ballast."""
         descriptor = os.open(self._ballast, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             for chunk in CHUNKS:
@@ -43,7 +43,7 @@ class SmallDisk:
             os.close(descriptor)
 
     def refusal(self) -> str:
-        """What a write onto it is answered with; "" when there is room."""
+        """Return the error of a write to the disk; "" if there is space."""
         probe = self.folder / "probe"
         try:
             probe.write_bytes(b"x" * CHUNKS[-1])
@@ -64,7 +64,7 @@ class SmallDisk:
 
 
 def impossible() -> str:
-    """Why no such disk can be had here; "" when it can: tried, not guessed."""
+    """Return why such a disk can't be mounted here, or "": found by mounting one."""
     if not shutil.which("mount"):
         return "there is no program mount"
     with tempfile.TemporaryDirectory(prefix="streamgauge-disk-") as name:
@@ -93,5 +93,5 @@ def _mount(folder: Path, size_mb: int) -> str:
 
 
 def _umount(folder: Path) -> None:
-    """At once for everybody who looks, and really when the last open file is closed."""
+    """Detach the mount at once; the kernel frees it when the last open file is closed."""
     subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)

@@ -1,1 +1,1 @@
-"""Helpers without knowledge of streams: text, integers, waiting, clocks, TOML, seeded draws."""
+"""Helpers that import nothing about streams: text, integers, waiting, clocks, TOML, seeded draws."""

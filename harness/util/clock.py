@@ -1,9 +1,9 @@
-"""The clock of a run: what the machine's clock said once, carried on by the clock that never steps.
+"""The clock of a run: one reading of the machine's clock, advanced by the monotonic clock, so it never steps.
 
-The machine's clock is set while a run goes on: by NTP on a fresh virtual machine, by hand, after a sleep. What is
-stamped by it then lies seconds before what it followed. So harness, observer and fleet stamp by one base, which is
-taken once and handed on as a number: the monotonic clock is the same in all processes of a machine. An engine stamps by
-the machine's clock; how far that is ahead of the run's clock, a `Reading` says.
+The machine's clock can be set during a run: by NTP on a fresh virtual machine, by hand, after a sleep. Timestamps from
+it could then precede their cause. Harness, observer and fleet therefore share one base, which is read once and passed
+on as a number: the monotonic clock is the same in all processes of a machine. An engine stamps by the machine's clock;
+a `Reading` holds how far that is ahead of the run's clock.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Nanoseconds = Callable[[], int]
 
 
 def _boot_ns() -> int:
-    """As the monotonic clock, and it goes on while the machine sleeps. Where the system has none, nothing sleeps."""
+    """Return the monotonic clock including sleep; a system without such a clock is taken never to sleep."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at all clocks."""
+    """All clocks, read at one moment."""
 
     at_ms: int  # by the run's clock
-    ahead_ms: int  # of it the machine's clock is; below 0: it is behind
-    slept_ms: int  # so long the machine has slept since it was started
+    ahead_ms: int  # machine's clock minus run's clock; negative if it is behind
+    slept_ms: int  # total time asleep since boot
 
 
 class Clock:
-    """Time since 1970 that never steps. `zero_ns`: what the machine's clock said when the monotonic clock began."""
+    """Time since 1970 that never steps. `zero_ns` is the machine's time at zero of the monotonic clock."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Clock:
         return Reading(self.now_ms(), round(ahead_ns / 1e6), round(slept_ns / 1e6))
 
     def _beyond_monotonic_ns(self, other: Nanoseconds) -> int:
-        """Of some tries the one in which least time passed between the two clocks: a process may lose its CPU there."""
+        """Use the try with the least time between the two clock reads: the process may lose its CPU there."""
         return min(self._apart_ns(other) for _ in range(TRIES))[1]
 
     def _apart_ns(self, other: Nanoseconds) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Lengths of time as a plan writes them. Also who only judges a run reads them."""
+"""Durations as a fault plan writes them. Judging imports this module too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TIME = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)")
 
 
 class NotUnderstoodError(ValueError):
-    """Why, as the middle of a sentence."""
+    """A duration that can't be parsed. The message fits into the middle of a sentence."""
 
 
 def seconds(text: str, name: str) -> float:

@@ -1,7 +1,7 @@
 """Seeded random numbers without state: draw number i of a lane is a pure function of (seed, names, i).
 
-A lane is the splitmix64 generator entered at any place, vectorised: any events of a tape can be drawn alone, in any
-order, in blocks, on any machine, and are always the same. Nothing but integers and exactly rounded operations.
+A lane is a vectorised splitmix64 generator with random access: any events of a tape can be drawn alone, in any order,
+in blocks, on any machine, with the same result. It uses integers and exactly rounded operations only.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ class Lane:
 
 
 def below(draws: Draws, limit: int) -> Ints:
-    """Whole numbers in [0, limit), limit <= 2**31. The bias is less than limit / 2**32."""
+    """Return integers in [0, limit), for limit <= 2**31. The bias is less than limit / 2**32."""
     return (((draws >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32)).astype(np.int64)
 
 
 def between(draws: Draws, low: int, high: int) -> Ints:
-    """Whole numbers in [low, high]."""
+    """Return integers in [low, high]."""
     return below(draws, high - low + 1) + low
 
 
 def fires(draws: Draws, share: float) -> NDArray[np.bool_]:
-    """True for this share of the draws: never for 0, always for 1."""
+    """Return True for this share of the draws: never for 0, always for 1."""
     return (draws >> np.uint64(11)) < np.uint64(int(share * 2.0**53))
 
 
 def unit(draws: Draws) -> NDArray[np.float64]:
-    """Numbers in (0, 1]."""
+    """Return numbers in (0, 1]."""
     return ((draws >> np.uint64(11)).astype(np.float64) + 1.0) * _UNIT

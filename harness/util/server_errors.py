@@ -1,5 +1,5 @@
-"""What Kafka, Redis and their clients say when they refuse something, in one sentence with what to do. By the names of
-classes, so that no client has to be imported. Standard library only."""
+"""Turn errors of Kafka, Redis and their clients into one sentence with advice. Classes are matched by name, so that no
+client has to be imported. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from harness.util.texts import shown
 
 LONGEST = 300
-PREFIX = re.compile(r"^[A-Z]{3,}(?=\s)")  # how Redis' own answers begin
+PREFIX = re.compile(r"^[A-Z]{3,}(?=\s)")  # the error code that begins a reply of Redis
 MANUAL = "docs/own-kafka-and-redis.md"
-# By what Redis' own answer begins with, or by the class under which its client knows it: what to do about it.
+# Advice by the error code of Redis. REDIS_CLASSES maps the client's exception classes to these codes.
 REDIS: Mapping[str, str] = {
     "NOPERM": f"grant it with ACL SETUSER, {MANUAL} has the command to copy; a user who may only write keys that begin "
     "with some text needs --redis-prefix",
@@ -63,7 +63,7 @@ KAFKA: Mapping[str, str] = {
 
 
 def sentence(error: BaseException) -> str:
-    """ "" of an error that comes from none of these clients."""
+    """Describe an error of these clients in one sentence; return "" for any other error."""
     roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if "redis" in roots:
         return f"Redis did not do what it was asked: {of_redis(error)}."
@@ -73,22 +73,22 @@ def sentence(error: BaseException) -> str:
 
 
 def answer_of_redis(error: BaseException) -> str:
-    """The word with which Redis' own answer begins; its client may know it by a class and leave it out. "" where it
-    was no answer of the server's."""
+    """Return the error code of Redis, or "" if the error is not a reply of the server. The client may replace the code
+    by an exception class."""
     if (found := PREFIX.match(str(error))) and found[0] in REDIS:
         return found[0]
     return next((word for kind in type(error).__mro__ if (word := REDIS_CLASSES.get(kind.__name__))), "")
 
 
 def of_redis(error: BaseException) -> str:
-    """The answer in its own words, and what to do about it."""
+    """Return the server's message and advice."""
     name = answer_of_redis(error)
     words = f"{name or type(error).__name__}: {_own_words(error).removeprefix(name).strip()}"
     return f"{words}. To try: {REDIS.get(name, _REACH)}"
 
 
 def of_kafka(error: BaseException) -> str:
-    """With the name and the number of Kafka's protocol."""
+    """Return name and number of the Kafka protocol error, the message and advice."""
     name, number, words = _named(error)
     how = next((how for key, how in KAFKA.items() if key in name), _REACH)
     code = f", error {number}" if number is not None and number > 0 else ""
@@ -97,9 +97,9 @@ def of_kafka(error: BaseException) -> str:
 
 def _named(error: BaseException) -> tuple[str, int | None, str]:
     inner = error.args[0] if error.args else None
-    if callable(getattr(inner, "name", None)) and callable(getattr(inner, "code", None)):  # of confluent_kafka
+    if callable(getattr(inner, "name", None)) and callable(getattr(inner, "code", None)):  # confluent_kafka
         return str(inner.name()), int(inner.code()), _short(str(inner.str()))  # type: ignore[union-attr]
-    name, number = getattr(error, "message", None), getattr(error, "errno", None)  # of kafka-python
+    name, number = getattr(error, "message", None), getattr(error, "errno", None)  # kafka-python
     if isinstance(name, str) and isinstance(number, int):
         return name, number, _short(" ".join(map(str, error.args)) or type(error).__name__)
     return type(error).__name__, None, _own_words(error)

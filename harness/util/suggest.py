@@ -1,4 +1,4 @@
-"""How a mistake is answered: the key, the value, what is allowed, and the nearest right word."""
+"""Messages for wrong input: the key, the value, what is allowed, and the nearest valid word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.util.texts import shown
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """` (nearest: 'window')`, or nothing when no word is near. Capitals make no word another one."""
+    """Return ` (nearest: 'window')`, or "" if no word is near. Case is ignored."""
     as_written = {each.casefold(): each for each in words}
     close = get_close_matches(word.casefold(), list(as_written), n=1)
     return f" (nearest: {as_written[close[0]]!r})" if close else ""
@@ -21,21 +21,21 @@ def wrong(key: str, value: object, allowed: str, near: str = "") -> str:
 
 
 def why(error: Exception) -> str:
-    """Of an error of a file what the system says, without its number and the name that stands beside it already."""
+    """Return the reason of an error; for an OSError without its number and file name, which the caller prints."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def short(value: object) -> str:
-    """As it would be written in a program; of what is far too long, its beginning."""
+    """Return the repr of a value, shortened if it is very long."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no number of thousands of digits
+    except ValueError:  # Python refuses to print an integer of thousands of digits
         text = f"a {type(value).__name__} of thousands of digits"
     return shown(text)
 
 
 def is_file(path: Path) -> bool:
-    """No name of a file can be wrong: one that is too long for it names none."""
+    """Return False instead of raising for a path that can't exist, such as a name that is too long."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -43,7 +43,7 @@ def is_file(path: Path) -> bool:
 
 
 def home(path: Path) -> Path:
-    """With `~` as somebody's home, if there is such a somebody."""
+    """Expand `~`, or return the path unchanged if there is no such user."""
     try:
         return path.expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Tables of texts, wherever they are shown: a column in which nothing stands is left out. Pure."""
+"""Text tables for terminal and Markdown: empty columns are left out. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ NOTHING = ("", "-")
 
 
 def without_empty(columns: Sequence[str], rows: Sequence[Sequence[T]]) -> tuple[tuple[str, ...], list[tuple[T, ...]]]:
-    """The same table without its empty columns; the first one names the rows and stays."""
+    """Remove the empty columns. The first column names the rows and always stays."""
     kept = [n for n in range(len(columns)) if n == 0 or any(row[n] not in NOTHING for row in rows)]
     return tuple(columns[n] for n in kept), [tuple(row[n] for n in kept) for row in rows]
 
 
 def left_out(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """The names of the empty columns."""
+    """Return the names of the empty columns."""
     kept, _ = without_empty(columns, rows)
     return [column for column in columns if column not in kept]
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """As lines of Markdown."""
     head, body = without_empty(columns, rows)
     yield f"| {' | '.join(head)} |"
     yield f"|{' --- |' * len(head)}"
@@ -30,5 +29,5 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[
 
 
 def cell(text: str) -> str:
-    """A text that can't end its cell."""
+    """Escape a text so that it can't end its table cell."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -1,4 +1,4 @@
-"""How a manifest or a declaration is read: tables of known keys, each mistake with the place where it stands."""
+"""Reads TOML manifests and declarations: tables of known keys; each error names the place in the file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from harness.model import UsageError
 from harness.util.suggest import nearest, wrong
 
-# Takes where a value stands, such as `event.fields.amount.from`, and the value; gives it as the program wants it.
+# Takes the path of a value, such as `event.fields.amount.from`, and the value; returns the converted value.
 Reader = Callable[[str, Any], Any]
 
 
 class MistakeError(UsageError):
-    """A mistake in one place of a file; whoever knows the file adds its name."""
+    """A mistake in one place of a file. The caller adds the file's name."""
 
 
 def expected(where: str, value: object, allowed: str, near: str = "") -> MistakeError:
@@ -32,7 +32,7 @@ def text_of(path: Path) -> str:
 
 
 def parsed(content: str, number: Callable[[str], Any] = float) -> dict[str, Any]:
-    """`number` makes what is written with a point: a binary fraction, unless it has to be exact."""
+    """Parse TOML. `number` converts decimals: to float, or to an exact type where the caller needs one."""
     try:
         return tomllib.loads(content, parse_float=number)
     except (ValueError, RecursionError) as error:
@@ -40,7 +40,7 @@ def parsed(content: str, number: Callable[[str], Any] = float) -> dict[str, Any]
 
 
 def read(value: Any, keys: Mapping[str, Reader], where: str, *, optional: Collection[str] = ()) -> dict[str, Any]:
-    """A table of known keys. What is left out and optional is not in the answer."""
+    """Read a table of known keys. An optional key that is missing is missing from the result."""
     found = table(where, value)
     for key in found:
         if key not in keys:
@@ -52,7 +52,7 @@ def read(value: Any, keys: Mapping[str, Reader], where: str, *, optional: Collec
 
 
 def _at(where: str) -> str:
-    """A table by its name in the file; what stands above all tables has none."""
+    """Return the table's name as the file writes it; top-level keys have no table name."""
     return f"[{where}]" if where else "it"
 
 

@@ -1,6 +1,6 @@
-"""Waiting on a predicate with a deadline: the one way in which anything here waits for the world.
+"""Wait on a predicate with a deadline. All code that waits for the outside world waits through this module.
 
-A wait that gives up says what it waited for, for how long, and what it saw last; a bare time-out helps nobody.
+An error of an expired deadline says what was awaited, for how long, and the last observed state.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _patience = 1.0
 
 @contextmanager
 def patience(factor: float) -> Iterator[None]:
-    """All deadlines are so many times as long meanwhile: for machines that have much else to do."""
-    global _patience  # noqa: PLW0603  (one machine, one patience)
+    """Multiply all deadlines by a factor inside the block, for busy machines."""
+    global _patience  # noqa: PLW0603  (one factor for the process)
     before, _patience = _patience, factor
     try:
         yield
@@ -30,8 +30,8 @@ def patience(factor: float) -> Iterator[None]:
         _patience = before
 
 
-class DeadlinePassed(HarnessError):  # noqa: N818  (it is what happened)
-    """What was waited for did not come in time."""
+class DeadlinePassed(HarnessError):  # noqa: N818  (it reads as an event)
+    """A deadline that expired before the awaited condition held."""
 
 
 def wait_until(
@@ -44,10 +44,10 @@ def wait_until(
     now_s: Callable[[], float] = time.monotonic,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> T:
-    """The first true value of `predicate`; it is asked at least once, and once more when the deadline has come.
+    """Return the first true value of `predicate`, which is called at least once, and once more at the deadline.
 
-    `what` finishes the sentence "waited for ..."; `state` tells what was seen. Clock and sleep are for hand-cranked
-    clocks.
+    `what` finishes the sentence "waited for ..."; `state` describes the last observed state. Clock and sleep are
+    parameters for simulated time.
     """
     start, deadline_s = now_s(), deadline_s * _patience
     while True:
@@ -67,8 +67,9 @@ def ends_within(
     now_s: Callable[[], float] = time.monotonic,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Whether the end comes within so long; for the loop of a thread. The wait of an Event goes by the machine's clock
-    where Python was built for an old C library: set back by an hour, that clock would stop the thread for an hour."""
+    """Return whether `ending` is set within so many seconds; for the loop of a thread. `Event.wait` follows the
+    machine's clock where Python was built for an old C library: set back by an hour, that clock would block the thread
+    for an hour."""
     due_s = now_s() + seconds
     while not ending.is_set():
         left_s = due_s - now_s()

@@ -1,8 +1,8 @@
-"""Copies of a Flink checkpoint, taken while its job goes on, to be read when that has ended.
+"""Copies Flink checkpoints while the job runs; they are read after it has ended.
 
-A checkpoint that is complete never changes, and Flink removes it when so many newer ones are complete as it was told to
-retain. What lies in its own folder it names from there, so that the copy is whole where all of the state lies in that
-folder: with the state on the heap, or in a savepoint.
+A complete checkpoint never changes. Flink deletes it once enough newer ones exist, by its retention setting. References
+into its own folder are relative, so the copy is complete if all of the state lies in that folder: with the state on the
+heap, or in a savepoint.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ METADATA = "_metadata"
 
 
 def keep(live: Path, number: int, told: Progress, into: Path) -> KeptState | None:
-    """As the state number `number`; None where that checkpoint is gone. `told`: what its job said of it."""
+    """Copy the checkpoint of this progress as state number `number`; None if the checkpoint is gone."""
     found = [*live.glob(f"*/chk-{told.batch}/{METADATA}")]
     if not found:
         return None
     copy = folder_of(into, number, told.batch)
     try:
         shutil.copytree(found[0].parent, copy, copy_function=shutil.copyfile)
-    except (OSError, shutil.Error):  # it went meanwhile
+    except (OSError, shutil.Error):  # Flink deleted it meanwhile
         shutil.rmtree(copy, ignore_errors=True)
         return None
     size_bytes = sum(path.stat().st_size for path in copy.rglob("*") if path.is_file())

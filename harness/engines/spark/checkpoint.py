@@ -1,19 +1,19 @@
-"""Reads a Spark checkpoint: which event was in which batch, and which events that batch had to drop as late.
+"""Reads a Spark checkpoint: the batch of each event, and the events that the batch had to drop as late.
 
-The checkpoint is the only witness that survives crashes (progress events are asynchronous and get lost). Its rules,
-found by reading the membership of every single event in runs with and without crashes:
+The checkpoint is the only evidence that survives crashes (progress events are asynchronous and get lost). These rules
+were found by reading the batch of every single event in runs with and without crashes:
 
 - `offsets/N` is written before batch N, `commits/N` after its sink is done. An event belongs to the smallest N whose
-  end (exclusive) is greater than its offset. Batches without data are there too, and move the watermark.
+  end (exclusive) is greater than its offset. Batches without data exist too, and move the watermark.
 - Batch N drops an event iff its window's end <= `batchWatermarkMs` of `offsets/(N-1)` (0 for batch 0), as long as
   spark.sql.streaming.statefulOperator.allowMultiple is true, its default; of `offsets/N` itself when it is false.
-- Spark purges old files, so that copies are taken while it runs.
-- A source of files tells in offsets/N which of its own lots it has taken, and in sources/K/LOT which files each was.
-  Where files are done before Kafka begins, the newest plan is rewritten: it then tells of Kafka, and the lots lie in
-  sources/files (workloads/jobs/spark_history.py).
-- In Real-Time Mode `offsets/N` is written when batch N is over, just before `commits/N`; the rule is the same. What a
-  crash cuts off leaves no plan, and a plan without its commit is thrown away: the batch begins again where the last one
-  ended, and ends somewhere else.
+- Spark purges old files, so copies are taken while it runs.
+- A file source records in offsets/N its newest log entry, and in sources/K/ENTRY the files of each entry. If files are
+  finished before Kafka begins, the newest plan is rewritten: it then holds Kafka's offsets, and the entries are moved
+  to sources/files (workloads/jobs/spark_history.py).
+- In Real-Time Mode `offsets/N` is written when batch N is over, just before `commits/N`; the rule is the same. A batch
+  cut off by a crash leaves no plan, and a plan without its commit is discarded: the batch begins again where the last
+  one ended, and ends somewhere else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from harness.model import Batch, BatchLog, EarlierRun
 
-TAKEN = "sources/files"  # of a query that has gone over to Kafka
+TAKEN = "sources/files"  # of a query that has switched from files to Kafka
 FOLDERS = ("offsets", "commits", "sources/0", "sources/1", TAKEN)
 LOT = "logOffset"
 FAR = 1 << 62  # beyond every offset
@@ -35,17 +35,17 @@ ALLOW_MULTIPLE = "spark.sql.streaming.statefulOperator.allowMultiple"
 
 @dataclass(frozen=True)
 class Planned:
-    """What offsets/N says."""
+    """The parsed content of offsets/N."""
 
-    ends: dict[int, int]  # of Kafka
+    ends: dict[int, int]  # Kafka's end offsets
     watermark_ms: int
-    at_ms: int | None = None  # what current_timestamp() is in it, also when it is run again
-    files: dict[int, int] = field(default_factory=dict)  # the same of files
-    begins: dict[int, int] = field(default_factory=dict)  # of a query that reads both: where it begins in Kafka
+    at_ms: int | None = None  # current_timestamp() of the batch, also in a replay
+    files: dict[int, int] = field(default_factory=dict)  # end offsets of the files
+    begins: dict[int, int] = field(default_factory=dict)  # start offsets in Kafka of a query that reads both
 
     @property
     def done(self) -> dict[int, int]:
-        """All below is done. Who reads both at once has not done Kafka's part before that of the files."""
+        """Return the processed ends. A query that reads both finishes the files before Kafka's part."""
         if not self.files or not self.ends:
             return self.ends or self.files
         behind = {p for p, begin in self.begins.items() if self.files.get(p, 0) < begin}
@@ -53,7 +53,7 @@ class Planned:
 
 
 def collect(checkpoint: Path, into: Path) -> None:
-    """Copy every whole file that is new or was written anew. Torn, hidden and temporary ones wait or stay away."""
+    """Copy every complete file that is new or rewritten. Torn, hidden and temporary files are skipped."""
     for source in _files(checkpoint):
         target = into / source.relative_to(checkpoint)
         try:
@@ -61,11 +61,11 @@ def collect(checkpoint: Path, into: Path) -> None:
             if not target.exists() or target.stat().st_mtime_ns != written_ns:
                 _copy(source.read_bytes(), target, written_ns)
         except FileNotFoundError:
-            continue  # purged while we looked: an earlier look has it, or the reader will say that it is missing
+            continue  # purged meanwhile: an earlier call has copied it, or the reader reports it missing
 
 
 def planned(checkpoint: Path, batch: int) -> bytes | None:
-    """The plan of a batch, byte for byte: a replay has to use the same one."""
+    """Return the plan of a batch, byte for byte: a replay has to use the same one."""
     try:
         return (checkpoint / "offsets" / str(batch)).read_bytes()
     except OSError:
@@ -77,14 +77,14 @@ def committed(checkpoint: Path, batch: int) -> bool:
 
 
 def newest_commit(checkpoint: Path) -> int:
-    """By a look at the whole folder; -1 for none."""
+    """Return the newest commit by listing the folder; -1 for none."""
     return max(numbers(checkpoint / "commits"), default=-1)
 
 
 def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, int]] | None:
-    """The last batch that is durably done, and up to where it went; None while there is none or it can't be read.
+    """Return the last batch that is durably done, and its end offsets; None if there is none or it can't be read.
 
-    Looked for from a batch that is known to be done: a run asks many times a second, and the folders grow.
+    The search starts from a known commit: a run calls this many times a second, and the folders grow.
     """
     newest = since
     while committed(checkpoint, newest + 1):
@@ -96,7 +96,7 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
 
 
 def seam(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Up to where its newest commit went, and its newest plan, by partition; both empty where that can't be read."""
+    """Return the ends of the newest commit and of the newest plan, by partition; empty if they can't be read."""
     newest, plans = newest_commit(checkpoint), numbers(checkpoint / "offsets")
     try:
         restored, written = (parse(checkpoint / "offsets" / str(batch)).done for batch in (newest, plans[-1]))
@@ -110,17 +110,17 @@ def in_order(ends: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def open_batches(checkpoint: Path) -> set[int]:
-    """Planned and not committed: what a restart has to replay. At most one, by Spark's order of doing things."""
+    """Return planned and uncommitted batches, which a restart has to replay. Spark's order allows at most one."""
     offsets = numbers(checkpoint / "offsets")
     return {batch for batch in offsets[-1:] if not committed(checkpoint, batch)}
 
 
 def cut_off(checkpoint: Path, start: int, partitions: int) -> EarlierRun:
-    """The batch of Real-Time Mode that a restart begins anew: it may have had any event behind the last commit."""
+    """Return the batch of Real-Time Mode that a restart repeats: it may have read any event after the last commit."""
     newest = newest_commit(checkpoint)
     try:
         last = parse(checkpoint / "offsets" / str(newest))
-    except (OSError, ValueError):  # there is none yet, or a fault took it away
+    except (OSError, ValueError):  # there is none yet, or a fault removed it
         last = Planned({}, 0)
     starts = dict.fromkeys(range(partitions), 0) | last.ends
     return EarlierRun(
@@ -131,7 +131,7 @@ def cut_off(checkpoint: Path, start: int, partitions: int) -> EarlierRun:
 def read(
     checkpoint: Path, *, drops_late: bool, allow_multiple: bool = True, replayed: frozenset[int] = frozenset()
 ) -> BatchLog:
-    """All batches of a checkpoint or of a copy of it. Where something is missing, `complete` is False and says what."""
+    """Return all batches of a checkpoint or a copy. `complete` is False if something is missing, which `note` names."""
     notes: list[str] = []
     plans: dict[int, Planned] = {}
     for batch in numbers(checkpoint / "offsets"):
@@ -165,7 +165,7 @@ def _files(checkpoint: Path) -> Iterator[Path]:
 
 
 def numbers(folder: Path) -> list[int]:
-    """Spark's batch files are named by plain numbers; all else there is hidden, temporary or not ours to read."""
+    """List batch files, which have plain numbers as names; other files are hidden, temporary or not ours."""
     try:
         return sorted(int(each.name) for each in folder.iterdir() if each.name.isascii() and each.name.isdecimal())
     except (FileNotFoundError, NotADirectoryError):
@@ -183,7 +183,7 @@ def _copy(content: bytes, target: Path, written_ns: int) -> None:
 
 
 def _whole(content: bytes) -> bool:
-    """Every one of these files ends with a JSON object, so that a torn one shows."""
+    """Detect a torn file: every one of these files ends with a JSON object."""
     last_line = content.rstrip(b"\n").rpartition(b"\n")[2]
     try:
         return isinstance(json.loads(last_line), dict)
@@ -192,7 +192,7 @@ def _whole(content: bytes) -> bool:
 
 
 def parse(path: Path) -> Planned:
-    """A file of offsets/. ValueError says what is wrong with it."""
+    """Parse a file of offsets/. ValueError says what is wrong with it."""
     lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     if lines[0] != "v1":
         raise ValueError(f"its version is {lines[0][:20]!r}, and only 'v1' is known")
@@ -217,7 +217,7 @@ def parse(path: Path) -> Planned:
 
 
 def gone_over(before: bytes, now: bytes) -> bool:
-    """Whether a plan tells of Kafka that told of files, and is the same in all else."""
+    """Return whether a plan has switched from files to Kafka and is otherwise unchanged."""
     *head, files = before.rstrip(b"\n").split(b"\n")
     *others, topic = now.rstrip(b"\n").split(b"\n")
     return head == others and LOT.encode() in files and LOT.encode() not in topic
@@ -235,8 +235,8 @@ def _last_line(path: Path) -> Mapping[str, Mapping[str, int]]:
 
 
 def _reach(sources: Path, lot: Mapping[int, int]) -> dict[int, int]:
-    """How far the files of a source reach, up to this lot of them; all of them, of a query that has gone over to Kafka.
-    Each is named PARTITION-FIRST-END."""
+    """Return the end offsets of a source's files up to this log entry; after a switch to Kafka, of all. File names are
+    PARTITION-FIRST-END."""
     taken = sources / Path(TAKEN).name
     lots = numbers(taken)
     for number, newest in lot.items():
@@ -257,7 +257,7 @@ def _gaps(plans: dict[int, Planned], commits: set[int]) -> list[str]:
     notes = []
     if missing := [batch for batch in range(last) if batch not in plans]:
         notes.append(f"Missing offsets: {_short(missing)}.")
-    # The newest batch may be open. No other one can, since Spark plans a batch only after it committed the last one.
+    # Only the newest batch may be open, since Spark plans a batch only after it committed the last one.
     if missing := [batch for batch in range(last) if batch not in commits]:
         notes.append(f"Missing commits: {_short(missing)}.")
     if beyond := sorted(commit for commit in commits if commit > last):
@@ -271,5 +271,5 @@ def _short(batches: list[int]) -> str:
 
 
 def _drop_watermark_ms(plans: dict[int, Planned], rule_batch: int, drops_late: bool) -> int:
-    """0 drops nothing: right for batch 0 and for queries that keep all. A missing plan has been noted by `_gaps`."""
+    """0 drops nothing, as in batch 0 and in queries that keep all. `_gaps` reports a missing plan."""
     return plans[rule_batch].watermark_ms if drops_late and rule_batch in plans else 0

@@ -1,11 +1,11 @@
-"""What a checkpoint has forgotten, because somebody edited it while the engine was down.
+"""Batches that a checkpoint has lost because it was edited while the engine was down.
 
-Spark itself takes back nothing: it only purges the oldest files. A job whose files are done gives their place in the
-newest plan to Kafka (workloads/jobs/spark_history.py), and forgets nothing either. So whatever else is missing from a
-checkpoint when the engine is started again, or is not what it was, was run before and is not known any more. What those
-runs wrote to the results is there all the same, so that the copies of their plans are set apart, in a folder per start:
+Spark itself never takes a batch back: it only purges the oldest files. A job that has finished its files replaces them
+by Kafka in the newest plan (workloads/jobs/spark_history.py), which loses no batch either. So any other file that is
+missing or changed when the engine is restarted belongs to a batch that ran and is now unknown. Its results are still
+written, so the copies of its plan are set apart, in a folder per start:
 
-    forgotten/2/offsets/4    batch 4 was planned so, and start 2 knew nothing of it
+    forgotten/2/offsets/4    batch 4 was planned like this, and start 2 no longer had the plan
     forgotten/2/commits/4    and it had been committed
 """
 
@@ -21,7 +21,7 @@ FOLDER = "forgotten"
 
 
 def set_apart(live: Path, copies: Path, start: int) -> None:
-    """To be called before start number `start`: what is copied and not there any more is no evidence of what is."""
+    """Call before start number `start`: a copied file that is gone no longer describes the checkpoint."""
     apart = copies / FOLDER / str(start)
     for folder in ("offsets", "commits"):
         there = numbers(live / folder)
@@ -37,7 +37,7 @@ def set_apart(live: Path, copies: Path, start: int) -> None:
 
 
 def earlier_runs(copies: Path, *, drops_late: bool, allow_multiple: bool) -> tuple[EarlierRun, ...]:
-    """Every run of a batch that a later start knew nothing of, as far as its plan can be read."""
+    """Return every run of a batch that a later start had lost, if its plan can be read."""
     return tuple(_earlier_runs(copies, drops_late, allow_multiple))
 
 
@@ -61,14 +61,14 @@ def _earlier_runs(copies: Path, drops_late: bool, allow_multiple: bool) -> Itera
 
 
 class _Plans:
-    """The plan of a batch as it was before each start."""
+    """The plan of a batch before each start."""
 
     def __init__(self, copies: Path) -> None:
         self._copies = copies
         self.starts = numbers(copies / FOLDER)
 
     def of(self, start: int, batch: int) -> Planned | None:
-        """What was not set apart at that start lived on, until a later one or to the end."""
+        """A plan that was not set apart at that start was valid until a later one or to the end."""
         for path in self._places(start, batch):
             try:
                 return parse(path)
@@ -93,7 +93,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _keep_plan(copies: Path, apart: Path, batch: int) -> None:
-    """A batch whose commit alone is gone will be run again by the same plan, but it was run before, too."""
+    """A batch that lost only its commit runs again by the same plan, but it also ran before."""
     plan, kept = _content(copies / "offsets" / str(batch)), apart / "offsets" / str(batch)
     if plan is not None and not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)

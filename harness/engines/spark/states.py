@@ -1,8 +1,8 @@
-"""Copies of a Spark checkpoint, taken while its job goes on, to be read when that has ended.
+"""Copies Spark checkpoints while the job runs; they are read after it has ended.
 
-A copy has all that there is at that moment. Spark purges a version of the state a hundred batches later, and writes
-each file under another name first, so that what a committed batch needs is there and whole. Only a copy lets the job be
-as it is: one that keeps its versions for ever is another job, and a fault may change a checkpoint afterwards.
+A copy holds the whole checkpoint at that moment. Spark purges a version of the state a hundred batches later, and
+writes each file under a temporary name first, so the files of a committed batch are present and complete. Only copies
+leave the job unchanged: retaining all versions would change the job, and a fault may edit a checkpoint afterwards.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from harness.model import KeptState
 
 
 def keep(live: Path, number: int, batch: int, into: Path) -> KeptState | None:
-    """As the state number `number`, in a folder of that name; None where the batch is not in the copy."""
+    """Copy it as state number `number`, in a folder of that name; None if the batch is not in the copy."""
     copy = folder_of(into, number, batch)
     for folder, _, names in os.walk(live):
         target = copy / Path(folder).relative_to(live)
         target.mkdir(parents=True, exist_ok=True)
         for name in names:
-            with suppress(FileNotFoundError):  # purged since, or it has got its name
+            with suppress(FileNotFoundError):  # purged or renamed meanwhile
                 shutil.copyfile(Path(folder) / name, target / name)
     try:
         plan = checkpoint.parse(copy / "offsets" / str(batch))
@@ -36,5 +36,5 @@ def keep(live: Path, number: int, batch: int, into: Path) -> KeptState | None:
 
 
 def folder_of(into: Path, number: int, batch: int) -> Path:
-    """Its reader takes both from its name (workloads/jobs/spark_states.py)."""
+    """The reader parses both numbers from this path (workloads/jobs/spark_states.py)."""
     return into / str(number) / str(batch)

@@ -1,1 +1,1 @@
-"""What a run touches: real processes, or lists and a clock that is cranked by hand."""
+"""The outside of a run: real processes, or lists and simulated time."""

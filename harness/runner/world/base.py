@@ -1,4 +1,4 @@
-"""The seam between a run and everything outside of it."""
+"""The interface between a run and everything outside of it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.results.redis_scan import Row
 from harness.results.sampler import Sampled
 
 
-class ServiceGone(HarnessError):  # noqa: N818  (it is what happened)
-    """Kafka or Redis does not do what it is asked. The text says which, what was seen, and where its log lies."""
+class ServiceGone(HarnessError):  # noqa: N818  (it reads as an event)
+    """Kafka or Redis does not serve requests. The text names it, the symptom, and the place of its log."""
 
 
 class Spoiled(NamedTuple):
-    """What a server of others did to the results, to the log, and to the pace of the load; "" where nothing says so."""
+    """Harm by an external server to the results, the log, and the pace of the load; "" without evidence."""
 
     results: str = ""
     log: str = ""
@@ -28,7 +28,7 @@ class Spoiled(NamedTuple):
 
 
 class World(Protocol):
-    """All that a run touches. Whatever asks Kafka or Redis raises ServiceGone when they don't answer."""
+    """The outside of a run. Requests to Kafka or Redis raise ServiceGone when they don't answer."""
 
     @property
     def engine(self) -> Engine: ...
@@ -36,15 +36,15 @@ class World(Protocol):
     def fault(self) -> Fault: ...
     @property
     def field(self) -> Field | None:
-        """What faults may harm; None where there are no services."""
+        """Return the services that faults may harm; None without services."""
 
     def now_ms(self) -> int: ...
     def pause(self, seconds: float) -> None: ...
     def open(self) -> None:
-        """Services, topic and ad table, a fleet on its way up, and an engine that has started beside them if it can."""
+        """Open services, topic and ad table; start the fleet, and the engine as well if it can wait for services."""
 
     def await_fleet(self) -> str:
-        """Return when all ad servers are up and wait for the epoch: the address of their page, empty without one."""
+        """Wait until all ad servers are up and wait for the load start; return the URL of their page, or ""."""
 
     def send_marks(self, marks: Sequence[Sentinel]) -> None: ...
     def start_load(self, epoch_ms: int) -> None: ...
@@ -52,77 +52,77 @@ class World(Protocol):
         """Append segments; adaptive loads only."""
 
     def complete_load(self) -> None:
-        """It grows no further."""
+        """End the growth of the load."""
 
     def load_status(self) -> LoadStatus: ...
     def certify(self) -> Certificate:
-        """Write sends.parquet, and say whether the fleet kept its schedule."""
+        """Write sends.parquet, and return whether the fleet kept its schedule."""
 
     def start_accounting(self) -> None:
-        """From now on until `stop_accounting` count what each part uses: resources.parquet and state.parquet."""
+        """Meter each part's use until `stop_accounting`: resources.parquet and state.parquet."""
 
     def stop_accounting(self) -> None: ...
     def start_observing(self) -> None:
-        """From now on look at the results, again and again."""
+        """Poll the results from now on."""
 
     def stop_observing(self) -> Sampled | None:
-        """After one last look: what was seen. None: nobody looked."""
+        """Poll once more and return the observations; None if there was no observer."""
 
     def changed(self) -> Change | None:
-        """When the results changed last, since the observing began; None: not yet."""
+        """Return the last change of the results since the observing began, or None."""
 
     def shows(self, key: int, field: int) -> bool:
-        """Whether a reader has seen anything of this cell; true where nobody looks at it."""
+        """Return whether a reader has seen anything of this cell; True if no reader observes it."""
 
     def threads(self) -> Threads:
-        """What each thread of the engine has used of the CPU, and waited for it."""
+        """Return the CPU time that each thread of the engine used, and waited for."""
 
     def machine(self) -> Machine:
-        """How busy the machine is."""
+        """Return the load of the machine."""
 
     def free(self) -> Mapping[str, int]:
-        """The free bytes below each folder to which a run, its services and its engine write."""
+        """Return the free bytes below each folder that a run, its services and its engine write to."""
 
     def memory(self) -> Memory:
-        """How much there may be, and how many processes the kernel has killed for it."""
+        """Return the granted memory, and the kernel's count of OOM kills."""
 
     def move_to_files(self, until_ms: int) -> FileSeam:
-        """What was sent so far and lies before that moment becomes the history, of which the engine's orders tell."""
+        """Turn events before that moment into the history, and add it to the engine's config."""
 
     def count_again(self) -> Engine:
-        """The one that counts all once more, as a batch; the results are empty, and it is ready to start."""
+        """Empty the results; return the batch engine that recounts everything, ready to start."""
 
     def cpu_s(self, engine: Engine) -> float:
-        """What its last start has used of the CPU so far."""
+        """Return the CPU time of its last start so far."""
 
     def end_offsets(self) -> Mapping[int, int]: ...
     def reachable(self) -> bool:
-        """Whether results and log can be looked at: a fault in its middle may keep them from everybody."""
+        """Return whether results and log can be read: an active fault may make them unreachable."""
 
     def gone(self) -> str:
-        """Which service does not serve us, in the words of ServiceGone; "" while both do."""
+        """Return the service that does not serve us, in the words of ServiceGone, or ""."""
 
     def snapshot(self) -> object:
-        """The results as something that can be compared."""
+        """Return the results as a comparable value."""
 
     def results(self) -> list[Row]: ...
     def expiring(self) -> Expiring | None:
-        """Which keys of the results have a time to live; None where results have none."""
+        """Return the result keys with a time to live; None if results have none."""
 
     def other_databases(self) -> Mapping[int, int]:
-        """How many keys there are in those databases of the same Redis in which no results are expected."""
+        """Return the number of keys in other databases of the same Redis, where no results are expected."""
 
     def read_log(self) -> Generator[Mapping[str, Any]]:
-        """The whole topic as columns, in parts of any length and in its order."""
+        """Yield the whole topic as columns, in parts of any length and in its order."""
 
     def close(self) -> None: ...
 
     def refused(self) -> str:
-        """Of an engine that has failed: what a Kafka or a Redis of others refuses it now, or has thrown away since the
-        run began; "" where nothing is known of that kind."""
+        """For a failed engine, return what an external Kafka or Redis refuses it now, or has deleted since the run
+        began; "" if there is no evidence."""
 
     def spoiled(self) -> Spoiled:
-        """What a Kafka or a Redis of others has thrown away since the run began."""
+        """Return what an external Kafka or Redis has deleted since the run began."""
 
     def stays(self) -> tuple[str, ...]:
-        """After `close`: what stays in a Kafka or a Redis of others, and how to remove it."""
+        """Return, after `close`, what stays in an external Kafka or Redis, and how to remove it."""

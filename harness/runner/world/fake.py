@@ -1,4 +1,4 @@
-"""A world of lists and a hand-cranked clock: the same tape, bytes and parser as the real one, and no process at all."""
+"""A simulated world of lists and simulated time: the real tape, bytes and parser, and no process at all."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ from workloads.base import BESIDE, COUNTS, Columns, Values
 from workloads.registry import codec_of
 
 CRANK_MS = 50
-SLICES_AT_ONCE = 1000  # are made ready
+SLICES_AT_ONCE = 1000  # prepared in one go
 READ = ("kind", "campaign", "event_time_ms", "event_id")
 
 
 class _Record(NamedTuple):
     key: bytes
     value: bytes | None
-    event: fake.Event | None  # what its bytes say
+    event: fake.Event | None  # its parsed bytes
 
 
 class _Slice(NamedTuple):
-    """One that is ready to be sent."""
+    """A slice that is ready to be sent."""
 
     server: int
     number: int
@@ -86,7 +86,7 @@ class FakeWorld:
         self._reel, self._grows = Schedule(spec.tape), grows
         self._codec, self._keys = codec_of(spec.tape), keys_of(spec)
         self._campaigns = frozenset(self._keys)
-        # An engine that is to count something else later finds what it does not count now.
+        # An engine that changes its question later also needs the events that it does not count now.
         self._kinds = {COUNTS, BESIDE} if asked_of(spec.fault) else {COUNTS}
         self._clock = clock or FakeClock()
         self._noticing = Noticing(self._reading())
@@ -103,7 +103,7 @@ class FakeWorld:
         self._strangers: set[str] = set()
         self._newest_batch = -1
         self._misbehave = spec.conf.get("misbehave", "")
-        self._history: dict[str, Any] = {}  # what the orders of an engine say of it
+        self._history: dict[str, Any] = {}  # its part of an engine's config
         self.engine = self._engine_of(manifest, spec.sink, self._misbehave)
         self._again: FakeEngine | None = None
         self.fault = registry.create(spec, manifest)
@@ -153,7 +153,7 @@ class FakeWorld:
             clock_steps.tell(self._store, oddity)
 
     def _write_progress(self) -> None:
-        """As a real engine does: a line for each committed batch."""
+        """Write a line per committed batch, like a real engine."""
         newest = self.engine.progress()
         if newest is None or newest.batch == self._newest_batch:
             return
@@ -188,14 +188,14 @@ class FakeWorld:
         self._go_on(first)
 
     def _go_on(self, first: int) -> None:
-        """Send what follows this slice, as far as it is settled."""
+        """Send the slices from this one on, as far as they are decided."""
         until = self._reel.load.slices_settled if self._grows else None
         servers = [self._slices(server, first, until) for server in range(self._reel.servers)]
         self._plan = chain(self._plan, heapq.merge(*servers, key=lambda part: part.due_us))
         self._next = self._next or next(self._plan, None)
 
     def _slices(self, server: int, first: int, until: int | None) -> Iterator[_Slice]:
-        """Those of a server, many written and read at once."""
+        """Yield a server's slices; many are generated and parsed at once."""
         planned = self._reel.slices(server, first, until)
         while group := list(islice(planned, SLICES_AT_ONCE)):
             first, last = group[0][1], group[-1][2]
@@ -206,7 +206,7 @@ class FakeWorld:
                 yield _Slice(server, number, lo, hi, partitions[lo - first], due_us, records[lo - first : hi - first])
 
     def _as_records(self, messages: Sequence[Mapping[str, bytes | None]]) -> list[_Record]:
-        """What lies in the log of messages, and what an engine finds there."""
+        """Convert messages to log records with the event that an engine parses."""
         pairs = [(message["key"] or b"", message["value"]) for message in messages]
         names = self._keys
         keys, values = Values.of([key for key, _ in pairs]), Values.of([value for _, value in pairs])
@@ -221,7 +221,7 @@ class FakeWorld:
         return [_Record(key, value, event) for (key, value), event in zip(pairs, found, strict=True)]
 
     def _told_apart(self, event: fake.Event, columns: Columns, row: int) -> fake.Event:
-        """With what another question may ask for: its type, and the key of its ad, behind those of all campaigns."""
+        """Add the fields for another question: the type, and the ad's key, which follows those of all campaigns."""
         kind, _, _ = self._codec.say(columns, row).partition(" ")
         ad = self._keys[(self._spec.tape.all_campaigns + int(columns["ad"][row])) % len(self._keys)]
         return event._replace(type=kind, ad=ad)
@@ -241,7 +241,7 @@ class FakeWorld:
         self._sends.append((part.server, part.number, part.lo, part.hi, part.due_us, now_us, now_us, count, count))
 
     def _hand_over(self) -> None:
-        """Let the engine see what was sent since."""
+        """Let the engine see the records sent since."""
         for seen, records in zip(self._engine_log, self._records, strict=True):
             seen += [record.event for record in records[len(seen) :]]
 
@@ -281,7 +281,7 @@ class FakeWorld:
         return certify(self._store.read_table("sends.parquet"), self._reel.total, self._spec.lag_budget_ms)
 
     def start_accounting(self) -> None:
-        """There is no process that could use anything."""
+        """Do nothing: there is no process to meter."""
 
     def stop_accounting(self) -> None: ...
 
@@ -296,7 +296,7 @@ class FakeWorld:
         return recorder.sampled(len(self._keys), 0.0) if recorder else None
 
     def _look(self) -> None:
-        """What the observer's thread does in the real world."""
+        """Poll the results, like the observer's thread in the real world."""
         at_us = self._clock.now_ms * 1000
         if self._recorder is None:
             return
@@ -321,7 +321,7 @@ class FakeWorld:
         return {(fake.FAKE_PID, 0): (self.engine.ran_ms * 1_000_000, self.engine.waited_ms * 1_000_000)}
 
     def machine(self) -> Machine:
-        """A crowded one: whether that matters is for the engine's own books to say."""
+        """Return a busy one: the engine's CPU accounts decide whether that matters."""
         return Machine(cores=2, load=25.0)
 
     def free(self) -> Mapping[str, int]:

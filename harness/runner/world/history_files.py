@@ -1,8 +1,7 @@
-"""The older part of a topic becomes history: it is written into files, and Kafka deletes most of it.
+"""Moves the older part of a topic into files; Kafka deletes most of it.
 
-The values are those that Kafka holds, byte for byte, in its order. A partition is cut where its newest event first
-reaches a moment, as who exports a topic begins a file when the next stretch of time has come. So disorder goes across
-each cut: behind it lie events that are older than it.
+Files hold Kafka's values byte for byte, in its order. A partition is cut where its newest event first reaches a moment,
+like an exporter that begins a file with the next time stretch. So disorder crosses each cut: older events follow it.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from harness.services import kafka
 from workloads.base import NO_EVENT, NOTHING, Codec, Columns, Ints, Values
 
 NO_TIME = np.iinfo(np.int64).min
-STRETCHES = 6  # of time, each a file for each partition; every second one is packed
+STRETCHES = 6  # time stretches, one file per partition each; every second one is compressed
 PACKED = ".gz"
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Between which times the history of a tape lies, in epoch milliseconds."""
+    """The time range of a tape's history, in epoch milliseconds."""
 
     tape: TapeSpec
     until_ms: int
 
     @property
     def stretches_ms(self) -> Ints:
-        """The end of each."""
+        """Return the end of each stretch."""
         each = self.tape.history_ms / STRETCHES
         return np.array([self.until_ms - round(each * left) for left in reversed(range(STRETCHES))], dtype=np.int64)
 
     @property
     def kept_ms(self) -> int:
-        """From here on Kafka keeps its records too."""
+        """Return the time from which on Kafka keeps its records too."""
         return self.until_ms - self.tape.history_kept_ms
 
     @property
     def days(self) -> list[str]:
-        """On which each stretch begins."""
+        """Return the day on which each stretch begins."""
         begins_ms = self.stretches_ms - self.tape.history_ms // STRETCHES
         return [datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d") for ms in begins_ms.tolist()]
 
@@ -59,21 +58,20 @@ def columns_of(values: Sequence[bytes | None], codec: Codec) -> Columns:
 
 
 def cuts(columns: Columns, moments_ms: Ints) -> list[int]:
-    """How many records of a partition, in its order, lie before each moment was first reached."""
+    """Return how many records of a partition precede the first one at or after each moment."""
     time_ms = np.where(columns["kind"] == NO_EVENT, NO_TIME, columns["event_time_ms"])
     found: list[int] = np.searchsorted(np.maximum.accumulate(time_ms), moments_ms).tolist()
     return found
 
 
 def as_lines(values: Sequence[bytes | None], *, packed: bool) -> bytes:
-    """A record without a value is an empty one."""
+    """Join values to lines. A record without a value becomes an empty line."""
     lines = b"".join((value or b"") + b"\n" for value in values)
     return gzip.compress(lines) if packed else lines
 
 
 def seam_of(partitions: Sequence[Columns], moments: Moments, by: Cut) -> FileSeam:
-    """By time it lies where both have all events: what is as much out of order as they overlap is found on either
-    side."""
+    """Place the seam. By time, both sides have an event that is out of order by no more than their overlap."""
     both_ms = np.array([moments.kept_ms, moments.until_ms])
     begins, ends = zip(*(cuts(columns, both_ms) for columns in partitions), strict=True)
     return FileSeam(ends, begins, moments.kept_ms if by == "time" else None)
@@ -85,7 +83,7 @@ class HistoryFiles:
         self._begun_s = folder.stat().st_mtime
 
     def move(self, moments: Moments, by: Cut) -> History:
-        """What lies before the moment in files, and whatever was deleted kept for the judge."""
+        """Write the records before the moment to files, and keep all deleted ones for the judge."""
         ends = kafka.end_offsets(self._address, self._topic)
         partitions = recount.read_values(self._address, self._topic, ends)
         columns = [columns_of(values, self._codec) for values in partitions]
@@ -94,7 +92,7 @@ class HistoryFiles:
         return History(str(self._folder), self._let_go(seam_of(columns, moments, by)))
 
     def _let_go(self, seam: FileSeam) -> FileSeam:
-        """And from where on Kafka still has records."""
+        """Delete the records that only files hold, after storing them for the judge."""
         gone = {partition: begins for partition, begins in enumerate(seam.begins) if begins}
         if gone:
             self._log.keep(gone, gone)
@@ -102,7 +100,7 @@ class HistoryFiles:
         return seam
 
     def _write(self, partition: int, values: Sequence[bytes | None], ends: Sequence[int], days: Sequence[str]) -> None:
-        """A reader that goes by the age of files gets them stretch by stretch."""
+        """Set file times in order, for readers that order files by age."""
         for number, (first, end) in enumerate(pairwise([0, *ends])):
             if first == end:
                 continue

@@ -1,4 +1,4 @@
-"""The real world of a run: Kafka, Redis, a fleet of Locust users and an engine process, embedded or by address."""
+"""The real world of a run: Kafka, Redis, a fleet of Locust users and an engine process, embedded or external."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ from harness.util.texts import many
 from workloads.registry import codec_of, length_ms_of, results_of
 
 T = TypeVar("T")
-OURS, PAGE = "streamgauge:", 1000  # keys of Redis: that are ours, and to be deleted at once
+OURS, PAGE = "streamgauge:", 1000  # prefix of our own keys in Redis; keys per delete request
 
 
 class RealWorld:
@@ -97,13 +97,13 @@ class RealWorld:
         self._left: list[str] = []
         self._refusals: Refusals | None = None
         self._private = _private_folder("streamgauge-")
-        # All that the engine is told of: nothing of ours lies beside it.
+        # The only folder whose path the engine gets: none of our files lies beside it.
         self._engines_own = _private_folder("streamgauge-engine-")
         self._disk: SmallDisk | None = None
         self._load: Load | None = None
         self._log: TopicLog | None = None
         self._engine: ProcessEngine | None = None
-        self._again: ProcessEngine | None = None  # the one that counts all once more
+        self._again: ProcessEngine | None = None  # the batch engine of a backfill
         self._results: ResultStore | None = None
         self._observer: Observer | None = None
         self._changes: Changes | None = None
@@ -179,14 +179,14 @@ class RealWorld:
         self._log = TopicLog(self._spec, address, self._topic, self._load.signal, self._store)
 
     def _group_progress(self, named: str, address: KafkaAddress) -> GroupProgress:
-        """By our own way to Kafka, which no fault of the network is on."""
+        """Connect directly to Kafka, so that network faults do not affect it."""
         config = self.engine.config
         group = named.format(run=config.run, topic=config.topic)
         committed = committed_offsets(address, group, self._topic)
         return GroupProgress(committed, Path(config.progress_path))
 
     def _patterns(self, results: ResultStore) -> Iterator[str]:
-        """Of the keys of Redis that this run may write, for the case that it does not end in order."""
+        """Yield patterns of the Redis keys that this run may write, in case it does not end in order."""
         yield from map(claim.literal, (*self._tables.texts, *self._tables.sets, *self._tables.hashes))
         yield from keys_of_campaigns(self._keys)
         yield from results.patterns()
@@ -194,13 +194,13 @@ class RealWorld:
             yield from each.bookkeeping
 
     def _mount_disk(self) -> None:
-        """Below the checkpoint, where a planned fault is to fill its disk up and that can be had."""
+        """Mount a small disk for the checkpoint if a planned fault fills it, and if that is possible."""
         if registry.wants_own_disk(self._spec.fault) and not self._spec.checkpoint and not small_disk.impossible():
             self._disk = SmallDisk(self._engines_own / "checkpoint")
             self._disk.mount()
 
     def _make_engine(self) -> ProcessEngine:
-        """Where its services are it learns when they answer."""
+        """The engine gets its services' addresses later, when they answer."""
         spec, name = self._spec, self._name
         config = EngineConfig(
             run=name,
@@ -235,7 +235,7 @@ class RealWorld:
         private: Path,
         kept: tuple[Path, Path],
     ) -> ProcessEngine:
-        """An engine of this run. `kept`: its logs and its evidence."""
+        """Make an engine of this run. `kept` holds the folders of its logs and its evidence."""
         logs, evidence = kept
         java_home = str(Path(jvm.java()).resolve().parent.parent)
         return ProcessEngine(
@@ -249,7 +249,7 @@ class RealWorld:
         )
 
     def _tool_options(self) -> dict[str, str]:
-        """What a command line says of a JVM wins over them."""
+        """Options on a JVM's command line take precedence over these."""
         own = os.environ.get(TOOL_OPTIONS, "")
         return {TOOL_OPTIONS: " ".join([own, *self._starts.every_option]).strip()} if self._starts.every_option else {}
 
@@ -294,7 +294,7 @@ class RealWorld:
 
     @contextmanager
     def _without_services(self) -> Iterator[None]:
-        """Ad servers that break off may do so because Kafka is gone."""
+        """Ad servers may break off because Kafka is gone: then raise ServiceGone."""
         try:
             yield
         except HarnessError as error:
@@ -316,13 +316,13 @@ class RealWorld:
             self._accounting = None
 
     def roots(self) -> Mapping[str, int]:
-        """The parts that are processes of ours, each with the child from which it all comes."""
+        """Return the parts that are our processes, each with its root process."""
         children = {"engine": self.engine.pid, "generator": self.load.pid}
         return {**self._services.pids(), **{part: pid for part, pid in children.items() if pid}}
 
     @property
     def _results_topic(self) -> str:
-        """Of this run alone, and made for it; "" where results are elsewhere."""
+        """Return the results topic, made for this run alone; "" if results are elsewhere."""
         name = self._manifest.results_topic
         return f"{self._topic}-{name}" if name else ""
 
@@ -352,7 +352,7 @@ class RealWorld:
         return self._results
 
     def start_observing(self) -> None:
-        results = sources.open_results(self._place())  # of its own: it is read by another thread
+        results = sources.open_results(self._place())  # a separate one: another thread reads it
         self._observer = results.observer(self._spec.tape)
         if self._observer:
             self._observer.start()
@@ -381,7 +381,7 @@ class RealWorld:
         return cpu_starvation.machine()
 
     def free(self) -> Mapping[str, int]:
-        """Not the disk that is there to be filled by a fault: it lies below the engine's own folder."""
+        """Exclude the small disk that a fault fills: it lies below the engine's own folder."""
         return disk_space.free_below([self._store.path, self._engines_own])
 
     def memory(self) -> Memory:
@@ -403,7 +403,7 @@ class RealWorld:
         self._forget_results()
         manifest = manifests.load(self._spec.backfill, self._spec.workload)
         sink = manifest.batch_sink
-        assert sink  # else it was refused before
+        assert sink  # otherwise the run was refused before
         surroundings = environments.prepare(manifest, lambda _: None)
         private, kept = self._engines_own / "backfill", self._store.path / "backfill"
         for folder in (private, kept):
@@ -416,13 +416,13 @@ class RealWorld:
             crash_path=str(private / "crash"),
             options={**manifest.options, **self._spec.conf},
             jars=tuple(map(str, surroundings.jars)),
-            java_options=(),  # an archive of classes is of one job
+            java_options=(),  # an archive of classes fits one job only
         )
         self._again = self._process(manifest, config, surroundings, private, (kept, kept / "evidence"))
         return self._again
 
     def _forget_results(self) -> None:
-        """Also what the job keeps beside them."""
+        """Delete the results, and what the job keeps beside them."""
         keys = sorted({row.key for row in self.results() if not row.key.startswith(OURS)})
         for start in range(0, len(keys), PAGE):
             self._services.client.delete(*keys[start : start + PAGE])
@@ -432,7 +432,7 @@ class RealWorld:
         for member in engine.members():
             with suppress(psutil.NoSuchProcess):
                 times = psutil.Process(member.pid).cpu_times()
-                used += sum(times[:4])  # its own and that of its children that have ended, in both modes
+                used += sum(times[:4])  # its own and its ended children's, user and system
         return used
 
     def end_offsets(self) -> Mapping[int, int]:
@@ -489,12 +489,12 @@ class RealWorld:
         topic = Topic(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
         with closing(parallel_readers.read_in_parts(topic, ends, self._store.logs)) as read:
             parts = iter(self._log.whole(read) if self._log else read)
-            # A part that was refused does not come again, and a reader that goes on without it would lose it.
+            # A refused part is not delivered again, and a reader that goes on would lose it.
             while (part := services.once_of_kafka(lambda: next(parts, None))) is not None:
                 yield part
 
     def close(self) -> None:
-        """Each part by itself: one that can't be stopped in order must not keep the others alive."""
+        """Close each part separately: one that can't be stopped in order must not keep the others alive."""
         self.stop_observing()
         self._clock_watch.stop()
         if self._load:
@@ -533,5 +533,5 @@ class RealWorld:
 
 
 def _private_folder(prefix: str) -> Path:
-    """New, and deleted when the run ends or is swept."""
+    """Make a new folder, which is deleted when the run ends or is swept."""
     return owners.lease_folder(Path(tempfile.mkdtemp(prefix=prefix)))

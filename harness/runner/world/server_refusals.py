@@ -1,7 +1,7 @@
-"""Has a Kafka or a Redis that is not ours refused something since the run began, or thrown away what was in it?
+"""Finds requests that an external Kafka or Redis has refused since the run began, and data it has deleted.
 
-An engine that fails by that is not to blame. Its log alone proves nothing: the same right is tried again, and the
-server's own counters are compared with those before.
+An engine that fails because of that is not to blame. Its log alone proves nothing: the same right is tested again, and
+the server's own counters are compared with earlier ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.services import kafka, redis_rights
 from harness.services.external import Wants, kafka_says, redis_says
 from harness.services.redis_rights import Counters, counters
 
-# What the clients write into a log when the broker refuses a group or a transaction.
+# The clients' log lines when the broker refuses a group or a transaction.
 GROUP = re.compile(
     r"(?:GROUP_AUTHORIZATION_FAILED|GroupAuthorization|access group)[^\n]*?[:=]\s*'?([\w.-]+)'?\s*$", re.M
 )
@@ -25,7 +25,7 @@ TRANSACTION = re.compile(r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|TransactionalId
 
 
 class Refusals:
-    """`kafka`, `client`: None where the service is ours."""
+    """Refusals and deletions by external servers. `kafka` and `client` are None for our own services."""
 
     def __init__(
         self, kafka: KafkaAddress | None, client: redis.Redis | None, place: str, topic: str, wants: Wants
@@ -35,12 +35,12 @@ class Refusals:
         self._starts: Mapping[int, int] = {}
 
     def moved(self) -> None:
-        """We have deleted records ourselves: the log may begin where it does now."""
+        """Note that we have deleted records ourselves, so the log may begin where it does now."""
         if self._kafka:
             self._starts = kafka.beginning_offsets(self._kafka, self._topic)
 
     def evicted(self) -> str:
-        """What Redis has thrown away for want of memory."""
+        """Report keys that Redis has evicted."""
         if not self._client:
             return ""
         with suppress(redis.RedisError):
@@ -50,7 +50,7 @@ class Refusals:
         return ""
 
     def cut(self) -> str:
-        """Which records are gone from the log, and not by us."""
+        """Report records that are gone from the log, and not by us."""
         if not self._kafka:
             return ""
         with suppress(HarnessError):
@@ -62,7 +62,7 @@ class Refusals:
         return ""
 
     def throttled(self, ms: int, allowed_ms: float) -> str:
-        """That a quota stopped the load: `ms` at the longest."""
+        """Report a quota that throttled the load, for `ms` at most."""
         if not self._kafka or ms <= allowed_ms:
             return ""
         return (
@@ -72,8 +72,8 @@ class Refusals:
         )
 
     def of_failed(self, words: str) -> str:
-        """Why an engine that has failed may have been refused, as far as the servers say so now. `words`: of its log,
-        where it names a group or a transaction of its own."""
+        """Return why the servers may have refused a failed engine, as far as they confirm it now. `words` are its log,
+        which may name its own group or transaction."""
         return "; ".join(filter(None, (self.evicted(), self.cut(), *self._by_kafka(words), *self._by_redis(words))))
 
     def _by_kafka(self, words: str) -> Iterator[str]:

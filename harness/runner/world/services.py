@@ -1,4 +1,4 @@
-"""Kafka and Redis of one run, ours or by address, and what its faults want between them and the engine."""
+"""Kafka and Redis of one run, embedded or external, and the proxies that its faults need."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from harness.services.redis import EmbeddedRedis, connect, external
 
 T = TypeVar("T")
 HURRIED_S = 0.5
-ARCHIVE_DEADLINE_S = 60.0  # a broker that ends in order writes its archive then
+ARCHIVE_DEADLINE_S = 60.0  # a broker writes its archive on a clean exit
 
 
 class Services:
-    """`settled`: whether no fault is at work that keeps a service away."""
+    """The services of a run. `settled` returns whether no active fault blocks them."""
 
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, logs: Path, starts: Starts, settled: Callable[[], bool]
@@ -62,7 +62,7 @@ class Services:
         return self._client
 
     def start_proxies(self) -> None:
-        """Where a planned fault wants one between the engine and a service, and that service is ours."""
+        """Start a proxy before each embedded service for which a planned fault needs one."""
         of_others = {"kafka": self._spec.kafka, "redis": self._spec.redis}
         for name in registry.links(self._spec.fault):
             if not of_others[name]:
@@ -70,7 +70,7 @@ class Services:
                 link.start()
 
     def open(self) -> Mapping[str, Any]:
-        """What an engine's orders say of them."""
+        """Open the services and return their part of an engine's config."""
         self._kafka = kafka = self._open_kafka()
         address = self._open_redis()
         self._client = connect(address)
@@ -132,7 +132,7 @@ class Services:
         return self._redis_serves.look(ask, again=self._settled())
 
     def reachable(self) -> bool:
-        """By a hurried look, while a fault may keep them away."""
+        """Check with a short timeout, since a fault may block them."""
         return (not self.embedded_kafka or self.embedded_kafka.serves()) and self._redis_answers()
 
     def _redis_answers(self) -> bool:
@@ -143,7 +143,7 @@ class Services:
         return False
 
     def pids(self) -> Mapping[str, int]:
-        """Of those that are ours."""
+        """Return the pids of our own services."""
         services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis}
         return {part: service.child.pid for part, service in services.items() if service}
 

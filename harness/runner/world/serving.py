@@ -1,6 +1,6 @@
-"""Kafka and Redis as a run asks them: whatever keeps an answer away becomes one error that says what was seen.
+"""Requests of a run to Kafka and Redis: every failure becomes one error with its symptom.
 
-A look is taken again for some seconds, because an engine may close our connections and leave the service as it was.
+A read is retried for some seconds, because an engine may close our connections without harming the service.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from harness.util.wait import DeadlinePassed, wait_until
 
 T = TypeVar("T")
 ASK_AGAIN_S = 5.0
-LONGEST = 300  # letters of an error's own words
+LONGEST = 300  # characters of an error's own text
 REFUSALS = (redis.RedisError, OSError, confluent_kafka.KafkaException, HarnessError)
 
 
 class Serving:
-    """One service: where it is, and its process if that is a child of ours."""
+    """One service: its address, and its process if that is our child."""
 
     def __init__(self, name: str, where: Callable[[], str], child: Callable[[], Child | None]) -> None:
         self._name, self._where, self._child = name, where, child
 
     def once(self, ask: Callable[[], T]) -> T:
-        """The answer. A request that changes something may have been done, so that it is not made again."""
+        """Ask once. A failed request that changes something may have taken effect, so it is not retried."""
         try:
             return ask()
-        except UnreadableError:  # the service answers, and what reads from it does not
+        except UnreadableError:  # the service answers, but its reader does not
             raise
         except REFUSALS as error:
             raise ServiceGone(self._seen(error)) from error
 
     def look(self, ask: Callable[[], T], *, again: bool) -> T:
-        """The same of a request that changes nothing. `again`: nobody is known to keep the service away just now."""
+        """Ask with retries, for requests that change nothing. `again`: no fault is known to block the service now."""
         poller: list[T] = []
         refusals: list[ServiceGone] = []
 
@@ -79,7 +79,7 @@ def _how(child: Child) -> str:
 
 
 def _words(error: Exception) -> str:
-    """With the server's own name of the error, where it has answered with one."""
+    """Return the error with the server's own error code, if it has one."""
     said = " ".join(str(error).split()).rstrip(".")
     if isinstance(error, redis.RedisError) and answer_of_redis(error):
         return of_redis(error)

@@ -1,4 +1,4 @@
-"""What every job of a workload expects to find, written to Redis and Kafka before an engine starts."""
+"""Writes the tables that a workload's jobs need to Redis and Kafka before an engine starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEADLINE_S = 60.0
 
 
 def topic_of(run_topic: str, name: str) -> str:
-    """A topic of one run, deleted with all that has the name of the run's own and a dot."""
+    """Return a topic name of one run; it is deleted with all topics below the run's own and a dot."""
     return f"{run_topic}.{name}"
 
 

@@ -1,6 +1,6 @@
-"""The topic of a run in the hands of a fault: what is taken out of it or put into it beside the plan is kept and told.
+"""The run's topic for faults: records that are removed or added outside of the plan are stored and reported.
 
-So the judge knows afterwards what once lay in the log, and what must not be counted.
+So the judge can read what the log once held, and which events must not be counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.rundir.store import Store
 from workloads.registry import codec_of, oracle_of
 from workloads.sentinels import mark, totals_of
 
-# Our events are dated so far back: ahead of nothing in an orderly load, and not yet late.
+# Age of our events' timestamps: ahead of no event of an orderly load, and not yet late.
 ROAD_MS = 2000
 TRANSACTION_DEADLINE_S = 60.0
 
@@ -42,7 +42,7 @@ class TopicLog:
         self._codec = codec_of(spec.tape)
         self._signal_fleet = signal_fleet
         self._kept: list[Columns] = []
-        self._index = 2 * spec.tape.partitions  # the opening and the closing events have the first ones
+        self._index = 2 * spec.tape.partitions  # opening and closing events have the first numbers
         self._transactions = 0
 
     def keep(
@@ -60,7 +60,7 @@ class TopicLog:
         read = _looked_up(done, columns["partition"]) > columns["offset"]
         columns[FATE] = np.where(read, DONE, UNREAD).astype(np.int8)
         self._kept.append(columns)
-        if anew:  # what comes now has offsets from 0 on: what was before lies below
+        if anew:  # new records have offsets from 0 on: older ones get negative offsets
             self._store.tell("anew", ends=below)
             for each in self._kept:
                 each["offset"] = each["offset"] - _looked_up(below, each["partition"])
@@ -105,7 +105,7 @@ class TopicLog:
         self._signal_fleet(number)
 
     def whole(self, log: Iterable[Columns]) -> Iterable[Columns]:
-        """All that ever lay in the log, in its order."""
+        """Return all records that the log ever held, in its order."""
         if not self._kept:
             return log
         left = ({**part, FATE: np.full(len(part["offset"]), KEPT, dtype=np.int8)} for part in log)
@@ -114,7 +114,7 @@ class TopicLog:
         return [{name: column[order] for name, column in joined.items()}]
 
     def _spread(self, records: int) -> list[Sentinel]:
-        """Views of the campaigns in turn, in the partitions in turn, of this moment: nobody could tell them apart."""
+        """Return views over all campaigns and partitions in turn, with current times: they look like all others."""
         time_ms, tape = self._store.clock.now_ms() - ROAD_MS, self._spec.tape
         keys = oracle_of(self._spec).probed_from
         return [
@@ -127,7 +127,7 @@ class TopicLog:
 
 
 def _looked_up(offsets: Mapping[int, int], partitions: NDArray[np.int16]) -> NDArray[np.int64]:
-    """The offset of each row's partition; 0 where there is none."""
+    """Return the offset of each row's partition; 0 if there is none."""
     result = np.zeros(len(partitions), dtype=np.int64)
     for partition, offset in offsets.items():
         result[partitions == partition] = offset
