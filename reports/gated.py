@@ -42,7 +42,7 @@ class Record:
 
     @property
     def named(self) -> Mapping[str, str]:
-        """What ran on each side, as the user typed it."""
+        """The text that the user typed for each side."""
         base = REFERENCE if self.found.stored else self.asked["base"]
         return {BASE: base, HEAD: self.asked["head"], AGAIN: base}
 

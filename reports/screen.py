@@ -139,7 +139,7 @@ def _speed(result: Result) -> Iterator[str]:
 
 
 def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
-    """What a run had besides a steady load."""
+    """Lines for a run that had more than a steady load."""
     if m.catch_up:
         yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
         for orders in m.catch_up.new_orders:

@@ -25,7 +25,7 @@ EDGES_MS = np.array([0, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 6000, 8
 
 @dataclass(frozen=True)
 class Shares:
-    """By time, the share of misplaced events among those with a similar delay."""
+    """The share of misplaced events among those with a similar delay, by time."""
 
     delay_ms: NDArray[np.float64]  # the median of each step
     of: Mapping[Time, NDArray[np.float64]]
