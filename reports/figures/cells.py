@@ -29,7 +29,7 @@ KINDS: dict[str, tuple[str, str]] = {
 }
 SMALL = frozenset({"late-dropped"})  # allowed if explained: a small mark, no alarm
 ROWS_MAX, COLUMNS_MAX = 160, 700
-APART_MAX = 200  # more marks side by side could not be told apart
+APART_MAX = 200  # more marks side by side could not be distinguished
 LABELS_MAX = 6
 NAMED_MAX = 300  # tooltips
 RIGHT_ALPHA = 0.32

@@ -25,7 +25,7 @@ PALE, FULL = 0.14, 0.5
 ROWS_PX, ROW_PX = 300.0, 38.0  # most for all rows, and one row
 LEGEND_PX, NAME_PX = 18.0, 20.0
 SIGN_PX, LEAST_PX = 8.0, 4.0  # width of a character of a batch's number, and least width of its stretch
-APART_MAX = 300  # more marks side by side could not be told apart
+APART_MAX = 300  # more marks side by side could not be distinguished
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _tracks(axes: Axes, number: int, row: Row, room_px: float, *, numbered: bool
 
 
 def joined(taken: Sequence[Stretch], least: float) -> list[Stretch]:
-    """Merge stretches that are too narrow to be told apart. The merged ones have no number."""
+    """Merge stretches that are too narrow to be distinguished. The merged ones have no number."""
     found: list[Stretch] = []
     for each in taken:
         before = found[-1] if found else each
