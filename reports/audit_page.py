@@ -1,4 +1,6 @@
-"""The page of an audit: groups and sets as tables, shares, windows over time, and latency beside what was published."""
+"""The page of an audit: its groups and sets as tables, shares, windows over time, and measured beside published
+latency.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from reports.figures.style import DURATION, picture
 from reports.page import Page, Section, Table
 from reports.saved import save
 
-FILE = "audit.json"  # what makes a folder one of an audit
+FILE = "audit.json"  # marks a folder as an audit's output
 ENGINES, CURVES, LISTED = 25, 8, 1000
 TIMES = FuncFormatter(lambda share, _: f"{three_digits(share)} x")
 
 
 def refuse_others(out: Path) -> None:
-    """A folder of somebody else's: drawings that lie in one are replaced."""
+    """Refuse a folder that holds anything else than an audit: its drawings would be replaced."""
     if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
         raise UsageError(f"--out {out} holds something else than an audit. Name a folder that is new or empty.")
 
@@ -74,7 +76,6 @@ def _left_out(engines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _shares(audited: Sequence[Audited]) -> Section:
-    """Of each set the usual cell by what was offered."""
     rows = []
     for engine in _engines(audited)[:ENGINES]:
         points = [(each.share, each.outcome) for each in audited if each.engine == engine and each.share is not None]
@@ -93,7 +94,7 @@ def _range(row: drawing.Row) -> str:
 
 
 def _windows(audited: Sequence[Audited], below: Path) -> Iterator[Section]:
-    """One set of each of the worst groups, and one that is right to hold them against."""
+    """One set of each of the worst groups, and a right one for comparison."""
     worst = [next((one for one in group.sets if one.curve), None) for group in words.groups(audited)]
     found = [each for each in worst if each is not None]
     wrong = [each for each in found if each.outcome is not Outcome.PASS]
@@ -116,7 +117,7 @@ def _curve(each: Audited, below: Path) -> drawing.Curve:
 
 
 def _latency(audited: Sequence[Audited]) -> Section:
-    """The last update of a window after its end, as the original has it."""
+    """Latency of a window's last update after its end: the definition of the original benchmark."""
     rows = []
     for engine in _engines(audited)[:ENGINES]:
         own = [each for each in audited if each.engine == engine]

@@ -1,4 +1,4 @@
-"""What an audit found: a screen of groups by engine and word, a line per set, as JSON."""
+"""The results of an audit as text and JSON: groups by engine and word, one line per set, totals."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from harness.util.texts import many
 
 HEADER = ("engine", "found", "sets", "share", "events/s", "also")
 EACH = ("results", "verdict", "found", "cells", "share", "events/s", "from", "p99")
-ROWS = 13  # a screen has no more
-WIDTH, ALSO = 79, 22  # letters of a line, and of the words besides
-FEW = 3  # sets that are told one by one
+ROWS = 13  # most rows on a screen
+WIDTH, ALSO = 79, 22  # characters of a line, and of the column "also"
+FEW = 3  # up to so many sets are listed one by one
 ORDER = (Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Sets of one engine of which the first thing to say is the same."""
+    """Sets of one engine with the same first word and outcome."""
 
     engine: str
     word: str
@@ -39,7 +39,7 @@ class Group:
 
     @property
     def distance(self) -> float:
-        """How far the worst one is from what was offered; without a share nothing is known of it."""
+        """The largest distance of a set's share from 1. A set without a share counts as 0, thus as far away."""
         return max(abs((0.0 if each.share is None else each.share) - 1) for each in self.sets)
 
 
@@ -52,7 +52,7 @@ def groups(audited: Sequence[Audited]) -> list[Group]:
 
 
 def screen(audited: Sequence[Audited], most: int | None = ROWS) -> list[list[str]]:
-    """The worst groups, as far as a screen goes; None: all of them."""
+    """Return the rows of the worst groups, at most `most`; None returns all."""
     return [
         [
             each.engine,
@@ -72,19 +72,18 @@ def _range(values: Sequence[float], form: Callable[[float], str]) -> str:
 
 
 def _also(group: Group) -> str:
-    """The words that its sets say besides, the most frequent first, as far as there is room."""
     words = [word for word, _ in group.also.most_common()]
     told = ", ".join(words)
     return told if len(told) <= ALSO else f"{words[0]} +{len(words) - 1}"
 
 
 def short(per_s: float) -> str:
-    """50k."""
+    """Write a rate briefly, such as 50k."""
     return f"{per_s / 1000:,.4g}k" if per_s >= 1000 else f"{per_s:.4g}"
 
 
 def endings(audited: Sequence[Audited]) -> Iterator[str]:
-    """What the screen left out, how often each word was said, and what load was assumed."""
+    """Yield the groups that the screen left out, the count of each word, and the sources of the assumed load."""
     left = groups(audited)[ROWS:]
     if left:
         yield f"... and {many(len(left), 'more group')} with {many(sum(len(each.sets) for each in left), 'set')}: --all"
@@ -98,7 +97,7 @@ def _wrapped(name: str, text: str) -> list[str]:
 
 
 def totals(audited: Sequence[Audited]) -> str:
-    """A set may have several words."""
+    """Count the words of all sets. A set may have several."""
     words = Counter(word for each in audited for word in each.words)
     return ", ".join(f"{count:,} {word}" for word, count in words.most_common())
 
@@ -110,7 +109,6 @@ def loads(audited: Sequence[Audited]) -> str:
 
 
 def rows(audited: Sequence[Audited], below: Path) -> list[list[str]]:
-    """Each set, the worst first."""
     return [
         [
             place(each, below),
@@ -164,7 +162,7 @@ def as_object(audited: Sequence[Audited], target: str) -> dict[str, Any]:
 
 def _as_object(each: Audited) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(each)
-    del told["curve"], told["digest"]  # the page draws it; and it says nothing to a reader
+    del told["curve"], told["digest"]  # the page draws the curve, and a digest is of no use to a reader
     return told | {"outcome": each.outcome.value, "words": list(each.words), "sentence": each.sentence}
 
 

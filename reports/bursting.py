@@ -1,4 +1,4 @@
-"""What bursts of the load did to an engine, in words."""
+"""The effects of load bursts on an engine as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpo
 
 
 def rows(found: Bursts) -> Iterator[tuple[str, ...]]:
-    """Each burst: what was offered, and what came of it."""
+    """Yield a row for each burst: when it came, its rate, the latency above the band, and the time back to it."""
     for number, burst in enumerate(found.bursts, 1):
         notes = dict.fromkeys(each.note for each in (burst.area, burst.back) if each.note)
         yield (
@@ -26,18 +26,18 @@ def rows(found: Bursts) -> Iterator[tuple[str, ...]]:
 
 
 def figures(found: Bursts) -> Iterator[tuple[str, ...]]:
-    """Each stretch with the largest of each figure; what is not known of any has its reason in `reasons`."""
+    """Yield a row for each stretch with the largest value of each figure. `reasons` explains the unknown ones."""
     for stretch in found.stretches:
         yield (stretch.name, *(told(name, stretch.figures[name]) for name in names_of(found)))
 
 
 def names_of(found: Bursts) -> list[str]:
-    """The figures of this run."""
+    """List the names of the figures that this run has."""
     return [name for name in WORDS if name in found.stretches[0].figures]
 
 
 def reasons(found: Bursts) -> Iterator[str]:
-    """Why figures are not known, each reason once."""
+    """Yield each reason for an unknown figure once."""
     for name in names_of(found):
         lacking = [each.figures[name] for each in found.stretches if each.figures[name].value is None]
         for why in dict.fromkeys(each.note for each in lacking):
@@ -45,7 +45,7 @@ def reasons(found: Bursts) -> Iterator[str]:
 
 
 def in_words(found: Bursts) -> str:
-    """One sentence of what was offered and how soon all was as before, and one of before, in and after."""
+    """Summarize in one sentence the offered bursts, the recovery time, and the figures before, in and after."""
     return f"{_offered(found.bursts)}: {_borne(found)}; before, in and after: {_three(found)}"
 
 
@@ -71,7 +71,7 @@ def _borne(found: Bursts) -> str:
 
 
 def _three(found: Bursts) -> str:
-    """The first stretch, and the worst of all bursts and of all that came after one."""
+    """Values of the first stretch, then the worst of all bursts, then the worst of all stretches after a burst."""
     stretches = found.stretches
     parts = (stretches[:1], stretches[1::2], stretches[2::2])
     said = []
@@ -83,8 +83,9 @@ def _three(found: Bursts) -> str:
 
 
 def worst(quantities: Sequence[Quantity]) -> Quantity:
-    """One that lacks a value because of what the engine did is worse than any value; one that is not known says
-    nothing of the others."""
+    """Return the worst of some quantities. A value that is missing because of the engine is worse than any other; an
+    unknown one is ignored.
+    """
     for lack in (Lack.NO_END, Lack.NEVER):
         if found := next((each for each in quantities if each.lack is lack), None):
             return found

@@ -1,4 +1,4 @@
-"""What is shown of a calibration."""
+"""A calibration of the gate as a table, text and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guarantee card: on a terminal, in Markdown and as JSON."""
+"""The guarantee card for a terminal, in Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.host import disk_space
 from harness.measuring.recovery import WORDS
 from harness.util.text_tables import markdown as table_lines
 
-# Column: what of a recovery it shows. The first three fit a terminal.
+# From a column to the figure of a recovery. The first three fit a terminal.
 FIGURES = {
     "back": "first_output_s",
     "silence": "longest_silence_s",
@@ -44,7 +44,7 @@ def save(card: Card, folder: Path) -> None:
 
 
 def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
-    """A heading and its rows for each engine and sink; below its claim is marked."""
+    """Yield a heading and the rows for each engine and sink. Cells below the sink's claim are marked."""
     for (engine, sink, claim), cells in groups(card).items():
         yield f"{engine}/{sink} claims {claim}", [_row(cell) for cell in cells]
 
@@ -58,12 +58,12 @@ WORDS_OF_CHANGES = (
 
 
 def changes(card: Card) -> list[list[str]]:
-    """What came of each engine that was changed, in a word."""
+    """List the engine, the change and the resulting word of each upgrade."""
     return [[f"{cell.engine}/{cell.sink}", cell.fault, cell.came] for cell in card.cells if cell.came]
 
 
 def endings(card: Card) -> Iterator[str]:
-    """What has to be read on: each cell below its claim, and each that nobody knows; and how they were made."""
+    """Yield the details of each cell that is below its claim or unknown, and the notes on runs in parallel."""
     for cell in card.cells:
         if cell.kept is False or cell.seen is Seen.UNKNOWN:
             words = f" ({', '.join(cell.words)})" if cell.words else ""
@@ -74,7 +74,7 @@ def endings(card: Card) -> Iterator[str]:
 
 
 def beside(card: Card) -> Iterator[str]:
-    """What runs that shared the machine do to what is shown."""
+    """Yield the notes on runs that shared the machine with others."""
     if card.beside:
         yield BESIDE
     for each in card.again:
@@ -101,7 +101,7 @@ def _seen(cell: Cell) -> str:
 
 
 def short(cell: Cell, column: str) -> str:
-    """Empty where it does not apply; else its figure, or what it lacks."""
+    """Write the figure of a column, or why it is missing; "" where the column does not apply."""
     quantity = cell.recovery.get(FIGURES[column])
     if quantity is None:
         return ""
@@ -109,7 +109,7 @@ def short(cell: Cell, column: str) -> str:
 
 
 def full(cell: Cell, column: str) -> str:
-    """With what it was more than its twin's."""
+    """Write the figure of a column with its difference from the baseline run."""
     quantity = cell.recovery.get(FIGURES[column])
     if quantity is None:
         return ""

@@ -1,4 +1,4 @@
-"""How an engine worked off what was waiting, in words; and what it was worth to give it other orders meanwhile."""
+"""The catch-up of an engine with a backlog as text, and the gain of changes to its job meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def per_s(value: float) -> str:
 
 
 def in_words(found: CatchUp) -> str:
-    """One sentence."""
     said = [f"{found.waiting:,} events of {found.oldest_s:.0f} s waited"]
     said.append(f"caught up: {_after(found.caught_up, 'its start')}")
     if found.per_s is not None:
@@ -50,7 +49,7 @@ def in_words(found: CatchUp) -> str:
 
 
 def worth_in_words(orders: NewOrders, largest: float) -> str:
-    """One sentence of what was changed when, what that cost, and what came of it."""
+    """Summarize in one sentence when the job was changed, what the change cost, and what it gained."""
     to_do = f"{orders.to_do:,.0f} events to do, of {largest:,.0f} at the most"
     said = [f"{orders.fault} {seconds(orders.at_s)} after its start with {to_do}"]
     said.append(f"{_after(orders.away)} away")

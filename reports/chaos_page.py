@@ -41,7 +41,7 @@ from reports.sections import fairness, next_step, reproduce
 
 @dataclass(frozen=True)
 class Chaos:
-    """All that the page is made of."""
+    """The content of the page."""
 
     folder: Folder
     card: Card
@@ -56,7 +56,7 @@ class Chaos:
 
     @property
     def outcome(self) -> Outcome:
-        """What was not run is not known."""
+        """The card's outcome; runs that were not made count as UNKNOWN."""
         return Outcome.worst([self.card.outcome, *([Outcome.UNKNOWN] if self.missing else [])])
 
     @property
@@ -68,7 +68,7 @@ class Chaos:
 
     @property
     def command(self) -> str:
-        """As it was asked for."""
+        """The command line with the flags as the user gave them."""
         asked = self.settings.get("asked", {})
         flags = {**asked, **self.settings["flags"]}
         return shlex.join(
@@ -77,7 +77,7 @@ class Chaos:
 
 
 def write(folder: Folder, card: Card) -> Page:
-    """The page, and all that is said of a chaos beside it."""
+    """Write the page, the card and the exports into the experiment's folder."""
     found = read(folder, card)
     page = page_of(found)
     save_card(card, folder.path)
@@ -87,7 +87,7 @@ def write(folder: Folder, card: Card) -> Page:
 
 
 def read(folder: Folder, card: Card) -> Chaos:
-    """What its experiment.json says; the card is made of what is done."""
+    """Read the experiment's settings and runs from its folder. The card is made from the runs that are done."""
     settings: dict[str, Any] = folder.load("settings", dict[str, Any])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     wanted: list[Case] = folder.load("wanted", list[Case])
@@ -96,7 +96,7 @@ def read(folder: Folder, card: Card) -> Chaos:
 
 
 def answer_of(found: Chaos) -> experiment.Answer:
-    """For a CI job: a case for each run."""
+    """Return the answer for a CI job, with a case for each run."""
     claims = {(cell.engine, cell.sink): cell.claim for cell in found.card.cells}
     made = [
         _case(found, each.case, _outcome(each, claims[each.case.engine, each.case.sink]), each.sentence, each)
@@ -121,7 +121,7 @@ def _case(found: Chaos, case: Case, outcome: Outcome | None, sentence: str, ran:
 
 
 def _outcome(ran: Ran, claim: str) -> Outcome | None:
-    """Of one run, held against what its sink claims."""
+    """The outcome of one run against the sink's claim; None if the fault is not possible there."""
     if ran.seen is Seen.NOT_POSSIBLE:
         return None
     if ran.seen is Seen.UNKNOWN:
@@ -198,7 +198,7 @@ def _mark(cell: Cell) -> guarantee.Mark:
 
 
 def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Section:
-    """What was seen and how it came back, apart: each fits a page."""
+    """The classes and the recoveries are separate tables, so that each fits the page's width."""
     recovered = tuple((cell.fault, *(full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
     return Section(
         re.sub(r"\W+", "-", f"on {engine} {sink}"),
@@ -258,14 +258,15 @@ def _changes(card: Card) -> Iterator[Section]:
 
 
 def _change(cell: Cell) -> guarantee.Mark:
-    """By its word, whatever the class of its counts."""
+    """The mark shows the word of the upgrade instead of the class of its counts."""
     name, place, word = named(cell.fault), f"{cell.engine}/{cell.sink}", Word(cell.came)
     return guarantee.Mark(name, place, word, f"{place}, {name}: {word}; {cell.sentence}")
 
 
 def named(change: str) -> str:
-    """As short as a picture wants it: without the usual moment, and settings without their families. What says nothing
-    else is the very same job."""
+    """Shorten a change for a picture: drop the usual moment and the families of settings. A bare `change-job` is the
+    same job again.
+    """
     text = re.sub(r"@(t|offset)>=[^@]*$", "", change)
     text = re.sub(r"(?:[\w-]+\.)+(?=[\w-]+\.[\w-]*[A-Za-z])", "", text)
     text = re.sub(r"^change-job\((.*)\)", r"\1", text).replace("conf=", "").replace("+", " + ")

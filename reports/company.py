@@ -1,4 +1,4 @@
-"""What another reader cost the job, in words."""
+"""The cost of a second reader to the job as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.measuring.measurement import Company, Lack, Quantity
 
 
 def rows(found: Company) -> Iterator[tuple[str, ...]]:
-    """Each turn, and below them how many times as much it was with a reader."""
+    """Yield a row for each turn, and a last row with the ratios of with a reader to without."""
     for turn in found.turns:
         told = (_figure(name, turn.figures[name]) for name in WORDS)
         yield "with" if turn.reads else "without", f"{turn.from_s:.1f} to {turn.until_s:.1f} s", *told
@@ -17,12 +17,12 @@ def rows(found: Company) -> Iterator[tuple[str, ...]]:
 
 
 def reasons(found: Company) -> str:
-    """Why ratios are not known, each reason once."""
+    """List each reason for an unknown ratio once."""
     return "; ".join(dict.fromkeys(each.note for each in found.ratios.values() if each.lack is Lack.UNKNOWN))
 
 
 def in_words(found: Company) -> str:
-    """One sentence."""
+    """Summarize the ratios in one sentence."""
     known = {name: each for name, each in found.ratios.items() if each.value is not None}
     if not known:
         return f"what it costs is not known: {reasons(found)}"

@@ -1,4 +1,4 @@
-"""A search in figures: for its page, its screen and machines. Nothing is drawn here."""
+"""The figures of a search for its page, the terminal, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
 ENDS = ("low", "mid", "high")
 BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
 CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
-FORETOLD, FAR = 60, 2.0  # points of the curve that is foretold, and up to how many objectives
-BOTH = 2  # so many visits a quantile far out takes
+FORETOLD, FAR = 60, 2.0  # points of the predicted curve, and its upper end in multiples of the objective
+BOTH = 2  # a far quantile needs so many visits
 
 
 def knee(searched: Searched) -> Knee | None:
-    """Where p99 crosses the objective."""
+    """Return the interval of rates where p99 crosses the objective."""
     if searched.found.low_per_s is None:
         return None
     return Knee(searched.found.low_per_s, searched.found.high_per_s, "p99 crosses the objective")
 
 
 def rungs(searched: Searched) -> tuple[Rung, ...]:
-    """From the lowest rate."""
+    """Return the figures of each rate, the lowest rate first."""
     held = {label.rate_per_s for label in searched.labels if label.held is Held.YES}
     return tuple(_rung(rate, own, held=rate in held) for rate, own in searched.visits.items())
 
 
 def foretold(searched: Searched) -> list[tuple[float, float]]:
-    """p99 by how long batches take, over the rates of the curve; nothing where an engine tells of no batches. Far above
-    the objective it says nothing that a drawing has room for."""
+    """Predict p99 over the rates of the curve from the durations of batches. Empty if the engine reports no batches.
+    Points far above the objective are dropped, because the drawing has no room for them.
+    """
     batches = service.with_pulses(searched.measured)
     if batches is None or not searched.visits:
         return []
@@ -54,7 +55,7 @@ def foretold(searched: Searched) -> list[tuple[float, float]]:
 
 
 def pulses(searched: Searched) -> list[Pulse]:
-    """Of each life its own."""
+    """List the pulses of each engine run."""
     return [each for own in searched.lived for each in pulses_of.pulses(own)]
 
 
@@ -111,7 +112,7 @@ def _row(searched: Searched, rung: Rung) -> Iterator[str]:
 
 
 def time_spent(searched: Searched) -> Iterator[str]:
-    """A line for each life whose parts are known."""
+    """Yield a line for each engine run with known parts."""
     for number, life in enumerate(searched.lives, start=1):
         if life.parts_s:
             told = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in life.parts_s.items())
@@ -144,7 +145,7 @@ def as_object(searched: Searched) -> dict[str, Any]:
 
 
 def as_csv(searched: Searched) -> str:
-    """What the drawing shows. An empty field was not measured."""
+    """Return the numbers of the drawing. An empty field was not measured."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(CURVE)

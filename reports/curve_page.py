@@ -1,4 +1,4 @@
-"""The page of a search, from the files of it and of its lives: latency against the rate, the interval, each rate."""
+"""The page of a search, made from its files: latency against the rate, the interval, each rate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LINKS = ("life", "after", "events/s", "p50", "p99", "CPU-s/M", "load CPU-s/M")
 
 
 def write(folder: Folder) -> Page:
-    """Make the page anew, with its drawing and its numbers."""
+    """Write the page with its drawing and numbers, and the exports."""
     searched = read(folder)
     page = page_of(searched)
     experiment.save(answer_of(searched), folder.path)
@@ -67,7 +67,7 @@ def page_of(searched: Searched) -> Page:
 
 
 def answer_of(searched: Searched) -> experiment.Answer:
-    """For a CI job: the search is one case; that a rate failed is no failure of a search."""
+    """Return the answer for a CI job: the search is one case. A rate that was exceeded is no failure of a search."""
     spec, found = searched.spec, searched.found
     case = experiment.Case(
         suite.classname((spec.title, spec.engine, spec.sink)), "highest sustainable rate", found.outcome, found.sentence
@@ -134,7 +134,7 @@ def _held(searched: Searched) -> Number:
 
 
 def _cost(searched: Searched) -> Number:
-    """Never without its rate: the higher it is, the less an event costs."""
+    """The note names the rate, because an event costs less at a higher rate."""
     label = "CPU per million events"
     known = [rung for rung in rungs(searched) if rung.cpu_s_per_million]
     low = searched.found.low_per_s

@@ -1,4 +1,4 @@
-"""The list of engines: what each claims, of which questions, and whether it is ready to be used."""
+"""The list of engines: claims of each sink, workloads, and whether the engine is installed."""
 
 from __future__ import annotations
 

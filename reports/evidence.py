@@ -1,4 +1,4 @@
-"""What a page rests on: each file of a run, read when it is asked for, and named when it is missing."""
+"""Evidence for a page: each file of a run, read on first use, with an error that names a missing file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from harness.rundir.store import MissingEvidence, unless_missing
 
 
 class Evidence(StoredRun):
-    """A stored run, and what only a page needs of it."""
+    """A stored run with the files that only a page needs."""
 
     @cached_property
     def verdict(self) -> Verdict:
-        """Of files that were changed since, the stored one says nothing."""
+        """The stored verdict, unless files were changed since: then the verdict of that change."""
         verdict = super().verdict
         return judge.changed_since(self) or verdict
 
     @cached_property
     def clock(self) -> str:
-        """What was odd about the clocks of the run; empty when nothing was."""
+        """Clock problems of the run; "" if there were none."""
         return clock_steps.in_words(self.store)
 
     @cached_property
@@ -39,13 +39,13 @@ class Evidence(StoredRun):
 
     @cached_property
     def engine_settings(self) -> Mapping[str, str]:
-        """What the job says it set by itself; empty when it says nothing."""
+        """The settings that the job reported as its own; empty if it reported none."""
         name = "engine_settings.json"
         return dict(self.store.read_as(name, dict[str, str])) if self.store.has(name) else {}
 
     @cached_property
     def withheld(self) -> str:
-        """Why no speed may stand anywhere on the page; empty when it may."""
+        """The reason why no speed may be shown on the page; "" if it may."""
         try:
             return withheld(self.spec, self.verdict, unless_missing(lambda: self.certificate), self.clock)
         except MissingEvidence as error:
@@ -53,7 +53,7 @@ class Evidence(StoredRun):
 
     @cached_property
     def measurement(self) -> Measurement:
-        """Never asked for where it is withheld, whatever a file may say."""
+        """The measurement. Raises MissingEvidence where it is withheld, even if the file has one."""
         if self.withheld:
             raise MissingEvidence(f"no measurement: {self.withheld}")
         found: Measurement | None = self.store.read_as("measurement.json", Measurement | None)
@@ -71,8 +71,9 @@ class Evidence(StoredRun):
 
     @cached_property
     def audit(self) -> LogAudit:
-        """As the verdict has it, where that found all of the tape in the log: to compare them again takes as long as to
-        judge. How many of its records were removed since is no part of a page."""
+        """The log audit. If the verdict found all of the tape in the log, it is made from the verdict's totals, because
+        a new comparison takes as long as judging. The number of records removed since is not part of a page.
+        """
         verdict = unless_missing(lambda: self.verdict)
         if verdict is None or not any(each.name == "log" and each.outcome is Outcome.PASS for each in verdict.checks):
             return super().audit

@@ -1,4 +1,4 @@
-"""The catalogue of faults with the evidence that each was seen landing."""
+"""The catalogue of faults with the evidence that each took effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADER = ("fault", "needs", "a correct pipeline", "seen landing on")
 
 
 def rows(kinds: Mapping[str, Kind], seen: Mapping[str, Sequence[Evidence]]) -> list[list[str]]:
-    """Families stay together."""
+    """List the faults in the catalogue's order, which keeps families together."""
     return [[name, kind.needs or "nothing", kind.correct, _where(seen.get(name, ()))] for name, kind in kinds.items()]
 
 

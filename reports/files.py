@@ -1,4 +1,4 @@
-"""The files that lie beside a page: what there is, and what each holds; and what of a page still leads somewhere."""
+"""The list of files beside a page, and the removal of links to files that are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 
 from reports.page import Link, Section, Table
 
-# Of a run or an experiment, in the order in which they are read.
+# Files of a run or an experiment, in reading order.
 KNOWN = {
     "summary.md": "the answer in Markdown, for the summary of a CI job",
     "junit.xml": "the answer as JUnit XML, for a CI job",
@@ -53,7 +53,7 @@ DEAD = re.compile(r'<a href="([^"#:]+)">(.*?)</a>', re.DOTALL)
 
 
 def section(folder: Path) -> Section:
-    """What there is, each with a link."""
+    """List the files of a folder with a link to each."""
     rows = tuple((Link(name, quote(name)), what) for name, what in _files(folder))
     return Section("files", "Files", tables=(Table(("file", "holds"), rows),))
 
@@ -69,7 +69,7 @@ def _files(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def without_dead_links(html: str, folder: Path) -> str:
-    """A link to a file that is not there becomes its text: a page may be copied without what lay beside it."""
+    """Replace links to missing files by their text: a page may have been copied without the files beside it."""
 
     def alive(link: re.Match[str]) -> str:
         return link[0] if (folder / unquote(unescape(link[1]))).exists() else link[2]

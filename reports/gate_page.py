@@ -1,4 +1,4 @@
-"""The page of a gate, from the files of its folder: what differs, each round as it was measured, the three sides."""
+"""The page of a gate, made from its folder: the differences, each measured round, the three sides."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METRICS_SAID = {
 
 
 def write(folder: Folder) -> Page:
-    """Everything that is made from a gate's files: its exports, its page and its drawings."""
+    """Write the exports, the page and its drawings from a gate's files."""
     record = read(folder)
     exports.save(record)
     page = page_of(record)
@@ -60,7 +60,7 @@ def page_of(record: Record) -> Page:
 
 
 def _withheld(found: Gated) -> str:
-    """Why no figure may stand on the page."""
+    """Why the page may not show any figure; "" if it may."""
     if found.sides[HEAD].outcome is Outcome.FAIL:
         return "no speed is compared of wrong counts"
     return "" if found.effects else found.sentence
@@ -84,7 +84,7 @@ def _numbers(record: Record) -> Iterator[Number]:
 
 
 def _speed(record: Record) -> Iterator[Section]:
-    """Nothing of counts that are not right."""
+    """Empty if the counts are wrong: a gate has no effects then."""
     if record.found.effects:
         yield _effects(record)
         yield _rounds(record)
@@ -133,7 +133,7 @@ def _rounds(record: Record) -> Section:
 
 
 def _compared(record: Record) -> list[Metric]:
-    """None of counts that are not right."""
+    """The metrics with an effect. Wrong counts leave none."""
     told = {each.metric for each in record.found.effects}
     return [metric for metric in METRICS if metric.name in told]
 
@@ -154,7 +154,6 @@ def _points(record: Record, side: str, metric: Metric) -> list[tuple[float, floa
 
 
 def _curve(record: Record) -> str:
-    """What is drawn, as CSV."""
     file = io.StringIO()
     lines = csv.writer(file, lineterminator="\n")
     lines.writerow(["side", "second", "metric", "unit", "value"])

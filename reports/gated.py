@@ -1,4 +1,4 @@
-"""A gate as its folder keeps it, and what is shown of it: on a terminal, as JSON, in words."""
+"""A gate as stored in its folder, and its results for a terminal, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ BROKEN_OFF = "the gate was broken off before its end"
 
 @dataclass(frozen=True)
 class Record:
-    """All that a page or an export of a gate is made of."""
+    """The content of a gate's page and exports."""
 
     folder: Folder
     asked: Mapping[str, Any]
     environment: Mapping[str, Any]
     rounds: tuple[Round, ...]
     found: Gated
-    commits: Mapping[str, str]  # of the sides that are in a repository
+    commits: Mapping[str, str]  # of each side that is a commit of a repository
 
     @property
     def named(self) -> Mapping[str, str]:
-        """What ran on each side, as it was typed."""
+        """The text that the user typed for each side."""
         base = REFERENCE if self.found.stored else self.asked["base"]
         return {BASE: base, HEAD: self.asked["head"], AGAIN: base}
 
     @property
     def engine(self) -> str:
-        """The same over many commits and versions of it; "" where the head never became a run."""
+        """The engine without its version, so that it is equal over many commits; "" if the head never became a run."""
         try:
             return StoredRun(Store(self.folder.path / self.found.sides[HEAD].run)).spec.engine.partition("@")[0]
         except MissingEvidence:
@@ -56,7 +56,7 @@ class Record:
 
     @property
     def burst(self) -> str:
-        """What all figures are of: there is no rate, for all of a burst is due when it begins."""
+        """The size of a burst. It replaces a rate, because all events of a burst are due when it begins."""
         return f"bursts of {many(self.rounds[0].events, 'event')}" if self.rounds else "bursts"
 
     @property
@@ -64,18 +64,18 @@ class Record:
         return len(self.rounds) // len(SIDES)
 
     def typical(self, effect: Effect) -> Mapping[str, float]:
-        """The middle one of each side's rounds. There is no effect of wrong counts, and so no figure."""
+        """Return the median of each side's rounds. Empty for wrong counts, which have no effects."""
         metric = next((each for each in METRICS if each.name == effect.metric), None)
         values = self.values(metric) if metric else {}
         return {side: float(np.median(each)) for side, each in values.items() if each}
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
-        """Of each side's rounds, as they were measured."""
+        """Return the measured values of each side's rounds."""
         return by_side(self.rounds, SIDES, metric)
 
 
 def read(folder: Folder) -> Record:
-    """Whatever is left of it."""
+    """Read a gate's folder, finished or not."""
     asked: dict[str, Any] = folder.load("asked", dict[str, Any])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     settings: dict[str, Any] = folder.load("settings", dict[str, Any])
@@ -91,7 +91,7 @@ def read(folder: Folder) -> Record:
 
 
 def _found(folder: Folder, starts: int) -> Gated:
-    """Of a gate that was broken off: no answer."""
+    """A gate that was interrupted has no answer."""
     try:
         found: Gated = folder.load("found", Gated)
     except KeyError:
@@ -100,7 +100,7 @@ def _found(folder: Folder, starts: int) -> Gated:
 
 
 def _commits(folder: Folder) -> Mapping[str, str]:
-    """Older versions kept none."""
+    """Folders of older versions have no commits."""
     try:
         commits: dict[str, str] = folder.load("commits", dict[str, str])
     except KeyError:
@@ -125,15 +125,15 @@ def number(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Of two that are not alike, and which nobody expects to be."""
+    """Write a ratio as a multiple, for two engines that are not expected to be equal."""
     return f"{ratio:.4g} times"
 
 
-REACH, HALF = 2, 10  # thresholds to each side of a line, and letters
+REACH, HALF = 2, 10  # to each side of a line: thresholds, and characters
 
 
 def line_of(effect: Effect) -> str:
-    """The interval as a line of letters, for where no picture can be: | is no difference, : the threshold."""
+    """Draw the interval as a line of characters for output without pictures: | marks no difference, : the threshold."""
     step = REACH * effect.threshold / HALF
 
     def place(ratio: float) -> int:
@@ -150,13 +150,13 @@ def line_of(effect: Effect) -> str:
 
 
 def in_words(effect: Effect) -> str:
-    """All of its row but its name and its answer."""
+    """Write the row of an effect without its name and answer."""
     _, seen, within, control, detectable, _ = row(effect)
     return f"{seen} ({within}), the base by itself {control}, detectable {detectable}"
 
 
 def notes(found: Gated) -> Iterator[str]:
-    """What is said below the table of metrics."""
+    """Yield the lines below the table of metrics."""
     for name, side in found.sides.items():
         for witness in side.witnesses:
             yield f"  {name}: {witness.cell}: expected {witness.expected}, seen {witness.seen} {witness.detail}"
@@ -175,7 +175,7 @@ def notes(found: Gated) -> Iterator[str]:
 
 
 def outliers(found: Gated) -> Iterator[str]:
-    """A start that was set aside is shown."""
+    """Yield a line for each start that was excluded as an outlier."""
     for each in found.effects:
         if each.aside is not None:
             seen = percent(each.starts[each.aside])

@@ -1,4 +1,4 @@
-"""How the state of an engine grew, in words."""
+"""The growth of an engine's state as text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from reports.outage import FIRST_OUTPUT
 
 
 def rows(found: Growth) -> Iterator[tuple[str, ...]]:
-    """Each step of the way up."""
+    """Yield a row for each step of the growth."""
     for step in found.steps:
         sizes = (step.state_bytes, step.memory_bytes)
         yield (f"{step.cells:,}", *map(_size, sizes), str(step.commits), _ms(step.took_ms), _size(step.written_bytes))
 
 
 def returns(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[tuple[str, str, str]]:
-    """Each fault, what lay in the state when it struck, and how soon output came again."""
+    """Yield for each fault the cells in the state when it struck and the time until the first output."""
     for each in recoveries:
         back = each.quantities.get(FIRST_OUTPUT)
         cells = f"{cells_at(found, each.struck_s):,}"
@@ -27,7 +27,7 @@ def returns(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[tuple[str
 
 
 def in_words(found: Growth, recoveries: Sequence[Recovery]) -> str:
-    """One sentence of how large it became, what a commit took at the bottom and at the top, and what a return took."""
+    """Summarize in one sentence the final size, the commits at the start and the end, and the recoveries."""
     [*lower, last] = found.steps
     said = [_largest(last)]
     said += [_commit(step, f"at up to {step.cells:,}") for step in lower[:1] if step.took_ms is not None]

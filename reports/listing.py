@@ -1,4 +1,4 @@
-"""What `ls` shows: each run and each experiment of a folder, how far it came, and why it came no further."""
+"""The output of `ls`: each run and experiment of a folder with its state, and why it ended early."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges what was recorded"
 REPORT = "too little was recorded to be judged; `streamgauge report` makes a page of it"
 RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}
-# A run that was broken off before these were there has no verdict.
+# `recheck` needs these files. A run that ended before they were written can't be judged.
 JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
 
 
@@ -41,7 +41,7 @@ class Listed:
 
 
 def runs(base: Path) -> list[Listed]:
-    """All runs right below a folder, oldest first; of an experiment its own; or this one."""
+    """List the runs directly below a folder, oldest first. For an experiment list its runs, for a run only itself."""
     if markers.is_one(base, store.OWNER):
         return [_sized(run_of(Store(base)))]
     inside = base / "runs" if markers.is_one(base, FILE) else base
@@ -49,7 +49,7 @@ def runs(base: Path) -> list[Listed]:
 
 
 def experiments(*bases: Path) -> list[Listed]:
-    """All experiments right below these folders, oldest first."""
+    """List the experiments directly below these folders, oldest first."""
     found = [path.parent for base in bases for path in base.glob(f"*/{FILE}") if markers.is_one(path.parent, FILE)]
     return [_sized(_experiment(path)) for path in store.oldest_first(found)]
 
@@ -63,7 +63,7 @@ def _sized(listed: Listed) -> Listed:
 
 
 def run_of(place: Store) -> Listed:
-    """A folder that can't be read is listed too, under that name."""
+    """Describe a run. An unreadable directory is listed as torn."""
     try:
         if place.has("verdict.json"):
             verdict = StoredRun(place).verdict
@@ -78,7 +78,7 @@ def run_of(place: Store) -> Listed:
 
 
 def _experiment(path: Path) -> Listed:
-    """By its history. Those that an older version made have none."""
+    """The state comes from the experiment's history, which older versions did not write."""
     try:
         kind = Folder.open(path).kind
     except UsageError as error:
@@ -97,7 +97,7 @@ def _experiment(path: Path) -> Listed:
 
 
 def _ended(told: Mapping[str, Any] | None, killed: str, next_step: str) -> tuple[str, str]:
-    """The state and its sentence: the first line of the reason says what, and where to read on."""
+    """State and sentence. Only the first line of the reason is used: it names the cause and where to read on."""
     if told is None:
         return KILLED, killed
     why = (str(told["why"]).splitlines() or [""])[0]
@@ -105,5 +105,4 @@ def _ended(told: Mapping[str, Any] | None, killed: str, next_step: str) -> tuple
 
 
 def _last(place: Store, *kinds: str) -> dict[str, Any] | None:
-    """The newest line of any of these kinds."""
     return next(reversed([*place.history(*kinds)]), None)

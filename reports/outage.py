@@ -1,4 +1,4 @@
-"""What of a run's latency is the doing of its faults: while an engine is down or behind, each event waits for that."""
+"""The part of a run's latency that faults caused: events wait while an engine is down or catching up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from harness.measuring.measurement import Latency, Quantity, Recovery
 
 FIRST_OUTPUT, CAUGHT_UP = "first_output_s", "catch_up_s"
-INTERRUPTED_S = 1.0  # less is no interruption that anybody saw
+INTERRUPTED_S = 1.0  # a shorter interruption is not visible
 
 
 def outage_s(recoveries: Sequence[Recovery], load_s: float) -> float:
-    """So many seconds of the load an engine was down or behind because of faults. Where it is not known when it had
-    caught up, it had not."""
-    total_s, counted_s = 0.0, 0.0  # the latter: up to where it is counted already, as faults may overlap
+    """Return how many seconds of the load the engine was down or behind because of faults. If the end of a catch-up is
+    unknown, the outage lasts until the end of what was observed.
+    """
+    total_s, counted_s = 0.0, 0.0  # counted_s: counted up to here, because outages may overlap
     for each in sorted(recoveries, key=lambda each: each.struck_s):
         begin_s, end_s = max(each.struck_s, counted_s, 0.0), min(_end_s(each), load_s)
         total_s += max(0.0, end_s - begin_s)
@@ -24,13 +25,13 @@ def outage_s(recoveries: Sequence[Recovery], load_s: float) -> float:
 
 @dataclass(frozen=True)
 class Outage:
-    """How much of a load events waited for a fault in."""
+    """The seconds of a load during which events waited for a fault."""
 
     lasted_s: float
     load_s: float
 
     def covers(self, quantile: float) -> bool:
-        """Whether this quantile of the latency is one of events that waited for the fault."""
+        """Check if this quantile of the latency belongs to events that waited for the fault."""
         return self.lasted_s > 0 and self.lasted_s >= (1 - quantile) * self.load_s
 
     @property
@@ -43,7 +44,9 @@ def outage_of(recoveries: Sequence[Recovery], load_s: float) -> Outage:
 
 
 def quantiles(latency: Latency, names: Mapping[str, float], outage: Outage) -> str:
-    """In words. A quantile that lies in an outage is the fault's and not the engine's: it is withheld."""
+    """Write quantiles of the latency. Those within an outage belong to the fault, not to the engine: they are
+    withheld.
+    """
     figures = latency.corrected
     own = [name for name, quantile in names.items() if not outage.covers(quantile)]
     if not own:
@@ -59,7 +62,7 @@ def _ms(value: float | None) -> str:
 
 
 def _end_s(recovery: Recovery) -> float:
-    """An engine that nobody interrupted has neither figure, and no outage."""
+    """An engine that was not interrupted has neither figure, and no outage."""
     found = [recovery.quantities.get(name) for name in (FIRST_OUTPUT, CAUGHT_UP)]
     known = [each for each in found if each is not None]
     if not known:
@@ -70,12 +73,12 @@ def _end_s(recovery: Recovery) -> float:
 
 
 def in_words(recoveries: Sequence[Recovery]) -> str:
-    """How an engine came back from each fault that interrupted it; "" where none did."""
+    """Describe the recovery from each fault that interrupted the engine; "" if none did."""
     return "; ".join(_clause(each) for each in recoveries if _end_s(each) - each.struck_s >= INTERRUPTED_S)
 
 
 def _clause(recovery: Recovery) -> str:
-    """What is not known of it stands on the page, with its reason."""
+    """Only known figures are named. The page has the reasons for the others."""
     figures = (
         (name, recovery.quantities.get(key)) for name, key in (("first output", FIRST_OUTPUT), ("caught up", CAUGHT_UP))
     )

@@ -1,4 +1,4 @@
-"""Latency outside the ends of batches, in words: never without the share that is left out."""
+"""Latency outside the ends of batches as text, always with the share of events that is left out."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ NAME = "outside the ends of batches"
 
 
 def headline(found: OutsideEnds) -> Latency | None:
-    """As for the whole: by probes, else by all counted events; None where it is withheld."""
+    """Return the latency by probes, else by all counted events; None if it is withheld. The whole run uses the same
+    order.
+    """
     return found.latency_by("probes") or found.latency_by("rank-matched")
 
 
 def clause(found: OutsideEnds, outage: Outage) -> str:
-    """For one line."""
+    """Write it for one line of a summary."""
     way = headline(found)
     if way is None:
         return f"{NAME} withheld: {found.withheld} ({share(found)})"
@@ -26,7 +28,7 @@ def clause(found: OutsideEnds, outage: Outage) -> str:
 
 
 def sentences(found: OutsideEnds) -> Iterator[str]:
-    """For a page."""
+    """Yield the sentences for a page."""
     yield (
         f"The load met {many(found.ends, 'end of a batch', 'ends of batches')}, by the engine's own times; the longest "
         f"took {duration(found.longest_ms)}. {share(found)} of the events were due in them."

@@ -1,4 +1,5 @@
-"""A report page as values, and how they become one self-contained HTML file. Knows no run: any experiment may fill one.
+"""A report page as values, and its rendering to one self-contained HTML file. It knows no run: any experiment may fill
+one.
 
 Nothing is fetched and no script is needed: styles and drawings are in the page, tooltips and foldings are HTML's own.
 """
@@ -20,7 +21,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Number:
-    """One of the few figures that stand first. An empty value was not measured, and the note says why."""
+    """One of the few figures at the top. An empty value was not measured, and the note gives the reason."""
 
     label: str
     value: str
@@ -30,7 +31,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Link:
-    """A text of a table that leads to a file beside the page."""
+    """A text in a table with a link to a file beside the page."""
 
     text: str
     href: str
@@ -38,7 +39,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows. With `folded` a reader opens it by its caption."""
+    """Rows of texts. A folded table shows only its caption until a reader opens it."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str | Link, ...], ...]
@@ -47,14 +48,14 @@ class Table:
 
     @property
     def shown(self) -> Table:
-        """Without empty columns."""
+        """The table without empty columns."""
         columns, rows = without_empty(self.columns, self.rows)
         return replace(self, columns=columns, rows=tuple(rows))
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what is below it, in this order: what is missing, the drawing, text, tables, code to copy."""
+    """A heading with its content in this order: missing evidence, drawing, text, tables, code to copy."""
 
     id: str
     title: str
@@ -67,7 +68,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """The verdict and the numbers first, then sections."""
+    """A page: the verdict and the numbers first, then sections."""
 
     title: str
     subtitle: str
@@ -75,9 +76,9 @@ class Page:
     sentence: str
     facts: tuple[str, ...]  # short sentences below the verdict
     numbers: tuple[Number, ...]
-    withheld: str  # why there are no numbers; empty when there are
+    withheld: str  # why there are no numbers; "" if there are
     sections: tuple[Section, ...]
-    word: str = ""  # the answer, where it is another one than its outcome
+    word: str = ""  # the answer, if it differs from the outcome
 
     @property
     def answer(self) -> str:
@@ -94,7 +95,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The whole page. Equal values give equal bytes."""
+    """Render the page as HTML. Equal values give equal bytes."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -102,7 +103,7 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped where it is made
+    environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped when it is drawn
     return environment.get_template("page.html.j2").render(
         page=page, theme={name.removeprefix("--"): colour for colour, name in VARIABLES.items()}
     )

@@ -1,4 +1,4 @@
-"""What a CI job reads of rounds of one run."""
+"""The CI exports of a repeated run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.sections import fairness, reproduce
 
 
 def save(done: Repeated, spec: RunSpec, manifest: EngineManifest, machine: Mapping[str, Any], folder: Path) -> None:
-    """A case for each round."""
+    """Write the exports, with a case for each round."""
     group = suite.classname((spec.title, spec.engine, spec.sink))
     cases = tuple(
         experiment.Case(group, f"seed {each.seed}", each.outcome, each.sentence, os.path.relpath(each.run, folder))

@@ -1,4 +1,4 @@
-"""A run as its reports see it: read from its directory, never from a live system."""
+"""A judged run as its reports read it: from its directory, never from a live system."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Result:
     measurement: Measurement | None
     recovery: tuple[Recovery, ...]
     environment: Mapping[str, Any]
-    notes: tuple[str, ...] = ()  # what was odd about the engine, and survivable
-    began_ms: int | None = None  # None: not known
-    simulated: bool = False  # by a clock whose dates are none
+    notes: tuple[str, ...] = ()  # problems of the engine that did not end the run
+    began_ms: int | None = None  # None: unknown
+    simulated: bool = False  # its clock is simulated, thus it has no dates
     took_s: float = 0.0
-    clock: str = ""  # what was odd about the clocks
-    taken: str = ""  # from the machine
-    backfill: Backfill | None = None  # None: there was none
-    guarantee: str = ""  # whether a FAIL is within the one that the sink declares
+    clock: str = ""  # problems of the clocks
+    taken: str = ""  # CPU time that others took from the machine
+    backfill: Backfill | None = None  # None: the run had none
+    guarantee: str = ""  # whether a FAIL is within the sink's declared guarantee
 
     @property
     def began(self) -> datetime | None:
@@ -47,14 +47,14 @@ class Result:
 
 
 def span_ms(store: Store) -> tuple[int, int] | None:
-    """From when to when a run went on; None where its history does not say."""
+    """Return the begin and the end of a run; None if its history lacks one of them."""
     begin = next(store.history("begin"), None)
     end = next(store.history("verdict"), None) or next(store.history("engine"), None)
     return (begin["at_ms"], end["at_ms"]) if begin and end else None
 
 
 def guarantee_of(run: StoredRun) -> str:
-    """As the guarantee card has it; "" where the run did not come so far that it can be said."""
+    """Compare the verdict with the sink's claim, as the guarantee card does; "" if the run ended too early for that."""
     try:
         verdict, faults, engine, claim = run.verdict, run.faults, run.engine, run.claim
     except MissingEvidence:
@@ -63,7 +63,7 @@ def guarantee_of(run: StoredRun) -> str:
 
 
 def read(path: Path) -> Result:
-    """Raises MissingEvidence when the run was not judged yet."""
+    """Read a run. Raises MissingEvidence if it was not judged yet."""
     run = StoredRun.open(path)
     store = run.store
     began_ms, ended_ms = span_ms(store) or (None, 0)

@@ -1,4 +1,4 @@
-"""What is shown of a run that was done a few times over."""
+"""A repeated run as tables and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Table = tuple[tuple[str, ...], list[list[str]]]
 
 
 def tables(done: Repeated) -> Iterator[Table]:
-    """Header and rows of each; what has no rows is not there."""
+    """Yield the header and the rows of each table that has rows."""
     if done.intervals:
         yield INTERVALS, [_interval(name, each) for name, each in done.intervals.items()]
     if done.percentiles:
@@ -30,7 +30,7 @@ def tables(done: Repeated) -> Iterator[Table]:
 
 
 def as_object(done: Repeated, experiment: Path, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """`rounds` are the objects of the single runs."""
+    """Return the JSON object. `rounds` are the objects of the single runs."""
     return {
         "command": "run",
         "verdict": done.outcome.value,

@@ -1,4 +1,4 @@
-"""The page of one run, from its directory alone. It is made whatever is missing, and says so in its place."""
+"""The page of one run, made from its directory alone. Missing evidence is named in its place on the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reports.sections import sections
 
 
 def write(store: Store) -> Page:
-    """Make the page anew, with its drawings and curves."""
+    """Write the page with its drawings and curves."""
     evidence = Evidence(store)
     page = page_of(evidence)
     save(page, curves.texts(evidence), store.path)
@@ -63,7 +63,7 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
 
 
 def _unjudged(store: Store) -> str:
-    """Why a run has no verdict, and what to do, as the screen said it when the run ended."""
+    """Why a run has no verdict and what to do, in the words of the terminal when the run ended."""
     listed = run_of(store)
     if listed.state == RUNNING:
         return "It is still under way"
@@ -83,7 +83,7 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
 
 
 def _machine(evidence: Evidence) -> Iterator[str]:
-    """What may have made the engine slow, or seem so, and is not the engine's."""
+    """Effects of the clocks and the machine that may look like a slow engine."""
     if evidence.clock:
         yield f"The clocks: {evidence.clock}. The counts are judged all the same."
     if taken := taken_of(evidence.store):
@@ -103,7 +103,7 @@ def _title(evidence: Evidence) -> tuple[str, str]:
 
 
 def _survived(evidence: Evidence) -> Iterator[Number]:
-    """That the counts are right after a kill is what a run says first of all."""
+    """The first number of a run with faults: are the counts right in spite of them?"""
     try:
         landed, outcome = [fault for fault in evidence.faults if fault.landed], evidence.verdict.outcome
     except MissingEvidence:
@@ -116,7 +116,6 @@ def _survived(evidence: Evidence) -> Iterator[Number]:
 
 
 def _landed(evidence: Evidence, landed: Sequence[FaultReport]) -> Iterator[str]:
-    """Each with when it struck and when output came again."""
     recovered = {each.fault: each for each in _recoveries(evidence)}
     for fault in landed:
         back = recovered[fault.spec.text].quantities.get("first_output_s") if fault.spec.text in recovered else None

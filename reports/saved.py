@@ -17,8 +17,9 @@ OURS = '<p class="name">streamgauge</p>'  # in the template of every page
 
 
 def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
-    """`report.html`, and in `figures/` each drawing as PNG and SVG and each curve as CSV; what was there before goes.
-    The files that lie there then are listed at the end of the page."""
+    """Write `report.html`, and in `figures/` each drawing as PNG and SVG and each curve as CSV. Older drawings and
+    curves are removed. The end of the page lists all files of the folder.
+    """
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     for old in (*figures.glob("*.png"), *figures.glob("*.svg"), *figures.glob("*.csv")):
@@ -39,7 +40,9 @@ def write(html: str, folder: Path) -> None:
 
 
 def is_copy(folder: Path) -> bool:
-    """A page of ours, with nothing beside it that it could be made from. Other programs have a `report.html`, too."""
+    """Check if a folder holds a page of streamgauge without the files it was made from. The marker in the page is
+    needed, because other programs write a `report.html`, too.
+    """
     if any(is_file(folder / name) for name in markers.CALLED) or not is_file(folder / FILE):
         return False
     return OURS in (folder / FILE).read_text(encoding="utf-8", errors="replace")

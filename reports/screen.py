@@ -1,4 +1,4 @@
-"""The last screen of a run: what a person reads first. 80 columns, and 24 lines unless more has to be said; plain text.
+"""The last screen of a run: plain text of 80 columns, and of 24 lines unless more has to be said.
 
 Colour is added by harness/terminal/console.py, and only on a terminal.
 """
@@ -25,19 +25,20 @@ from reports.result import Result
 WIDTH = 79
 LINES = 23
 WITNESSES = 3
-HEAD = 2  # lines of a check beside its witnesses: its name, and how many more there are
+HEAD = 2  # lines of a check besides its witnesses: its name, and the count of further witnesses
 
 
 def lines(result: Result) -> list[str]:
-    """Verdict first, then what it rests on, then where to read on. A sentence that does not fit goes on in the next
-    line; where there are more witnesses than the screen has room for, it says how many more there are."""
+    """Return the verdict, its evidence, and the path of the run. Long sentences are wrapped. Witnesses that do not fit
+    the screen are counted.
+    """
     body = list(_all(result))
     room = LINES - 2 - len(body)
     return [*body, *_witnesses(result, room), "", f"  {_short(result.path)}"]
 
 
 def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
-    """What came of the new job, and then the run in which it did."""
+    """Return the outcome of an upgrade, followed by the screen of its run."""
     verdict, differ = result.verdict, many(found.changed_lines, "line differs", "lines differ")
     head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
     counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
@@ -73,7 +74,7 @@ def _all(result: Result) -> Iterator[str]:
 
 
 def kind_of(tape: TapeSpec) -> str:
-    """What came before the load."""
+    """Name the part of the tape that comes before the load."""
     if tape.history_ms:
         return "history and backlog" if tape.backlog_ms else "history"
     return "backlog" if tape.waits else "warm-up"
@@ -94,7 +95,7 @@ def _load(result: Result) -> Iterator[str]:
 
 
 def _cost_of(batch: Backfill) -> str:
-    """Beside the stream, which is at work for as long as events come."""
+    """The batch's cost beside the stream's, which includes all of the time in which events came."""
     time = _beside(batch.took_ms / 1000, batch.stream_took_ms / 1000, "s")
     cpu = _beside(batch.cpu_s, batch.stream_cpu_s, "CPU-s")
     starts = "two starts" if batch.killed else "start"
@@ -138,7 +139,7 @@ def _speed(result: Result) -> Iterator[str]:
 
 
 def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
-    """What a run had beside a steady load."""
+    """Lines for a run that had more than a steady load."""
     if m.catch_up:
         yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
         for orders in m.catch_up.new_orders:
@@ -154,12 +155,12 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
 
 
 def headline(m: Measurement) -> Latency | None:
-    """By probes, which are exact whatever the disorder; else by all counted events."""
+    """Return the latency by probes, which are exact in any disorder; else by all counted events."""
     return m.latency_by("probes") or m.latency_by("rank-matched")
 
 
 def latency_words(latency: Latency, found: Outage) -> str:
-    """Which way, of how many, and how long."""
+    """Write the quantiles, the way of measuring, and the number of events."""
     shown = outage.quantiles(latency, {"p50": 0.5, "p99": 0.99}, found)
     if found.covers(0.5):
         return f"{shown}; `streamgauge run steady` measures the engine's own"
@@ -180,7 +181,7 @@ def _rates(m: Measurement) -> Iterator[str]:
 
 
 def _witnesses(result: Result, room: int) -> Iterator[str]:
-    """Of each check that is wrong its first witness, and of the further ones as many as there is room for."""
+    """The first witness of each wrong check, then as many further ones as fit."""
     wrong = [check for check in result.verdict.checks if check.outcome is not Outcome.PASS and check.witnesses]
     shown = [_shown(check) for check in wrong]
     for check, blocks, count in zip(wrong, shown, _fitting(shown, room), strict=True):
@@ -193,7 +194,7 @@ def _witnesses(result: Result, room: int) -> Iterator[str]:
 
 
 def _fitting(shown: Sequence[Sequence[Sequence[str]]], room: int) -> list[int]:
-    """How many blocks of each check there is room for, the first checks first: one of each is shown in any case."""
+    """How many blocks of each check fit. Each check shows its first block in any case, and earlier checks go first."""
     left = room - sum(len(blocks[0]) + HEAD for blocks in shown)
     counts = []
     for blocks in shown:
@@ -207,7 +208,7 @@ def _fitting(shown: Sequence[Sequence[Sequence[str]]], room: int) -> list[int]:
 
 
 def _shown(check: CheckResult) -> list[list[str]]:
-    """The lines of each witness. What an engine said last belongs together, and so do the lines of a manifest."""
+    """The lines of each witness. The last lines of an engine's log and the lines of a manifest form one block."""
     if check.name == "engine":
         return [[line for place, said in groupby(check.witnesses, _place_of) for line in _said(place, said)]]
     return [
@@ -232,8 +233,9 @@ def _said(place: str, witnesses: Iterable[Witness]) -> Iterator[str]:
 
 
 def _signs(checks: Sequence[CheckResult]) -> str:
-    """The worst first, each group in the order in which they were done. Beside what is wrong, what is right is counted:
-    the screen has room for one of them."""
+    """The names of the checks by outcome, the worst first. If some are wrong the right ones are only counted: there is
+    no room for both.
+    """
     groups: dict[str, list[str]] = {"FAIL": [], "unknown": [], "ok": [], "not asked": []}
     signs = {Outcome.FAIL: "FAIL", Outcome.UNKNOWN: "unknown", Outcome.PASS: "ok"}
     for check in checks:
@@ -244,7 +246,7 @@ def _signs(checks: Sequence[CheckResult]) -> str:
 
 
 def _wrapped(head: str, text: str, further: str = "") -> list[str]:
-    """All of it, however long. A path or another long word stays whole, so that it can be copied."""
+    """Long words such as paths stay whole, so that they can be copied."""
     return textwrap.wrap(
         text,
         WIDTH,

@@ -1,4 +1,4 @@
-"""The page of a history of gates: for each metric its ratios over time, series by series."""
+"""The page of a history of gates: the ratios of each metric over time, series by series."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from reports.gated import percent, times
 from reports.page import Page, Section, Table
 from reports.saved import save
 
-FILE = "trend.json"  # what makes a folder one of a trend
+FILE = "trend.json"  # marks a folder as a trend's output
 DRAWN, PANELS = 300, 6
 LISTED = 100
 OTAVA = ("uvx --from apache-otava otava analyze all --config-file otava.yaml --magnitude 0.05",)
 
 
 def refuse_others(out: Path) -> None:
-    """A folder of somebody else's: drawings that lie in one are replaced."""
+    """Refuse a folder that holds anything else than a trend: its drawings would be replaced."""
     if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
         raise UsageError(f"--out {out} holds something else than a trend. Name a folder that is new or empty.")
 
 
 def write(history: History, out: Path) -> Page:
-    """The page, its drawings, and what Otava reads."""
+    """Write the page, its drawings, and the input of Otava."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -85,7 +85,7 @@ def _metric(history: History, metric: str) -> Section:
 
 
 def _panels(history: History, entries: Sequence[Entry], metric: str) -> tuple[list[trend.Panel], int]:
-    """Of the newest series that have such a figure; and how many others there are."""
+    """The newest series with a figure of this metric, and the number of older ones."""
     place = {id(entry): number for number, entry in enumerate(entries)}
     found = []
     for series in history.series:
@@ -108,7 +108,7 @@ def _title(series: Series) -> str:
 
 
 def _point(entry: Entry, place: int, metric: str) -> trend.Point:
-    """What was declined is no figure: nobody can tell what it is worth."""
+    """A declined figure is drawn as its answer only: its value is not trusted."""
     figure = entry.figure(metric)
     if figure is None or figure.declined:
         return trend.Point(place, (figure.answer if figure else entry.answer).value)

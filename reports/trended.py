@@ -1,4 +1,4 @@
-"""What is shown of a history of gates: on a terminal, as JSON, in words."""
+"""A history of gates for a terminal, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ OUTCOMES = {
     Answer.REGRESSED: Outcome.FAIL,
     Answer.INCONCLUSIVE: Outcome.UNKNOWN,
 }
-ROWS, SERIES = 7, 2  # of a screen
-FEW = 3  # changes that are told one by one
-NOT_TOLD = ("engine", "base", "burst")  # among what a series is: its first words say them
+ROWS, SERIES = 7, 2  # most lines of a screen
+FEW = 3  # up to so many changes are listed one by one
+NOT_TOLD = ("engine", "base", "burst")  # parts of a series that `in_words` writes first
 
 
 def newest(history: History) -> Entry:
@@ -36,7 +36,7 @@ def head(history: History) -> str:
 
 
 def counts(history: History) -> str:
-    """How many of each answer."""
+    """Count the gates by answer."""
     found = Counter(each.answer for each in history.entries)
     each = ", ".join(f"{found[answer]:,} {answer.value}" for answer in Answer if found[answer])
     first, last = history.entries[0], newest(history)
@@ -45,7 +45,7 @@ def counts(history: History) -> str:
 
 
 def series_lines(history: History) -> Iterator[str]:
-    """The newest ones."""
+    """Describe the newest series."""
     found = sorted(history.series, key=lambda each: each.entries[-1].at)
     for each in sorted(found[-SERIES:], key=lambda each: each.number):
         yield f"series {each.number}, {many(len(each.entries), 'gate')} since {day(each.entries[0])}: {in_words(each)}"
@@ -54,7 +54,7 @@ def series_lines(history: History) -> Iterator[str]:
 
 
 def in_words(series: Series) -> str:
-    """What is new in it; of the first one of its kind all that it is."""
+    """List the changes that began a series. The first series of its kind is described completely."""
     if 0 < len(series.changes) <= FEW:
         return ", ".join(map(str, series.changes))
     what = series.what
@@ -67,7 +67,7 @@ def header(history: History) -> tuple[str, ...]:
 
 
 def rows(history: History) -> list[tuple[str, ...]]:
-    """The newest gates, oldest first."""
+    """Return the newest gates, oldest first."""
     number = {id(entry): series.number for series in history.series for entry in series.entries}
     return [_row(entry, number[id(entry)], history.metrics) for entry in history.entries[-ROWS:]]
 
@@ -79,7 +79,7 @@ def _row(entry: Entry, series: int, metrics: tuple[str, ...]) -> tuple[str, ...]
 
 
 def written(entry: Entry) -> Callable[[float], str]:
-    """How a ratio of this gate is written."""
+    """Return the function that writes a ratio of this gate."""
     return times if entry.threshold == ANY else percent
 
 

@@ -1,1 +1,1 @@
-"""What is asked of an engine: one folder per workload."""
+"""Workloads, the questions to an engine: one folder each."""

@@ -1,17 +1,17 @@
-"""What a workload is: one question that is asked of an engine. Protocols only, as small as their callers allow.
+"""The interface of a workload, which is one question to an engine. Protocols only, as small as their callers allow.
 
-A workload has three parts. The *codec* says what an event is: how it is drawn, written as a record, and read back. The
-*oracle* says what is right: which cells an event belongs to, and what a cell then holds. The *results* say where a
-reader finds that: by which names, and what has to stand in the services before an engine starts.
+A workload has three parts. The *codec* defines events: how they are drawn, written as records, and read back. The
+*oracle* defines the right answer: the cells of each event, and the value of each cell. The *results* define where the
+answer is read: the names of keys, and the tables that the services need before an engine starts.
 
-**Columns.** Many events, or many cells, are a mapping of names to numpy columns of one length; a row is one of them.
+**Columns.** Many events or cells are a mapping of names to numpy columns of one length, with a row for each.
 
-**Cells.** A cell holds one number, and is named by a *code*, an int64 (workloads/cells.py): the number of its key above
-(`Results.keys` has their names), and the number of its field below, mostly the start of a window in absolute ms. A
-question with two values in each window, such as a count and a sum, has two cells there, which are two keys.
+**Cells.** A cell holds one number. Its *code* is an int64 (workloads/cells.py): the number of its key in the upper bits
+(`Results.keys` has the names), and the number of its field in the lower bits, mostly the start of a window in absolute
+ms. A question with two values in each window, such as a count and a sum, has two cells there, with two keys.
 
-**Lateness** is decided for each event and cell: an event that comes too late for one sliding window may be in time for
-the next one. So what is judged are *places*, pairs of an event and a cell in which it lies.
+**Lateness** is decided for each event and cell: an event that is too late for one sliding window may be in time for the
+next. Therefore verdicts are about *places*, pairs of an event and a cell that it belongs to.
 """
 
 from __future__ import annotations
@@ -33,54 +33,56 @@ Mask = NDArray[np.bool_]
 Draws = NDArray[np.uint64]
 Columns = Mapping[str, NDArray[Any]]
 
-# What a record of the log is, in the column `kind`: an event that lies in a cell; one that lies in none, by whose time
-# an engine may still set its watermark; or no event at all.
+# Kinds of log records, in the column `kind`: an event that belongs to a cell; an event that belongs to none, but whose
+# time may advance an engine's watermark; no event at all.
 COUNTS, BESIDE, NO_EVENT = 0, 1, 2
 
-NEVER = np.iinfo(np.int64).max  # of a moment
+NEVER = np.iinfo(np.int64).max  # as a moment
 
-# In a column of whole numbers: what a record does not have, or what nobody knows.
+# In a column of whole numbers: a field that the record lacks, or an unknown value.
 NOTHING = -1
-NULL = -(1 << 62)  # the value of an event that came out with null: which is no number, and is not nothing
+NULL = -(1 << 62)  # the value of an event whose result was null, as opposed to no result
 
 
 class Kind(StrEnum):
-    """What the number of a cell is, which decides what may be said of a wrong one."""
+    """The meaning of a cell's number. It decides which claims about a wrong number are possible."""
 
-    COUNT = "count"  # how many events: a surplus is a number of events, and no total goes back
-    SUM = "sum"  # of signed numbers: it may fall, and a difference is no number of events
-    MONOTONE = "monotone"  # of a set of events, and never smaller for a larger set: distinct, or the largest
-    PER_EVENT = "per event"  # what came out for one event: there, or not, and right or wrong
+    COUNT = "count"  # a number of events: a surplus counts events, and totals never fall
+    SUM = "sum"  # a sum of signed numbers: it may fall, and a difference is no number of events
+    MONOTONE = "monotone"  # never falls when the set of events grows: distinct, or the largest
+    PER_EVENT = "per event"  # the output for one event: present or absent, right or wrong
 
 
 @dataclass(frozen=True)
 class Value:
-    """One of the numbers that a question has in each of its windows."""
+    """A value that a question has in each of its windows."""
 
     name: str  # in the plural, as in "views"
     kind: Kind
 
 
 class Places(NamedTuple):
-    """Which event lies in which cell: columns of one length. An event has 0 to n places, side by side and in the order
-    of the events."""
+    """The cells of events: columns of one length. An event has 0 to n places, adjacent and in the order of the
+    events.
+    """
 
-    row: NDArray[np.intp]  # of the event, in the columns that were asked about
+    row: NDArray[np.intp]  # of the event, in the given columns
     cell: Ints  # the code
-    closes_ms: Ints  # a watermark from here on makes the event too late for the cell; NEVER: none does
-    columns: Columns = MappingProxyType({})  # what `Oracle.fold` needs beside the cell
+    closes_ms: Ints  # from this watermark on the event is too late for the cell; NEVER: it is never too late
+    columns: Columns = MappingProxyType({})  # further input of `Oracle.fold`
 
 
 class Totals(NamedTuple):
-    """The numbers of some cells: two columns of one length, each cell at most once, in any order. Cells that hold
-    nothing are left out."""
+    """The values of some cells: two columns of one length, each cell at most once, in any order. Empty cells are left
+    out.
+    """
 
     cell: Ints
     value: Ints
 
 
 class Planned(Protocol):
-    """A block of a tape's events, a row each, as the generators plan them. Times are relative to the epoch."""
+    """A block of a tape's events, one per row. Times are relative to the load start."""
 
     @property
     def id(self) -> NDArray[np.uint64]: ...
@@ -88,21 +90,21 @@ class Planned(Protocol):
     def event_time_rel_ms(self) -> Ints: ...
     @property
     def content(self) -> Columns:
-        """What `Codec.draw` gave."""
+        """The columns from `Codec.draw`."""
 
     @property
     def poison(self) -> NDArray[np.int8]:
-        """0: an event; else which kind of poison is sent in its place, up to `Codec.poisons`."""
+        """0: an event; else the number of the poison that is sent in its place, up to `Codec.poisons`."""
 
     def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Values:
-    """Octets of many records, as a client of Kafka takes them: without an object for each."""
+    """The bytes of many records in the form that a Kafka client takes, without an object for each."""
 
     octets: NDArray[np.uint8]
-    begins: Ints  # where each begins in them
+    begins: Ints  # the index of each record in `octets`
     lengths: Ints  # NOTHING: a record without a value
 
     @classmethod
@@ -127,7 +129,7 @@ class Values:
             yield None if length == NOTHING else bytes(octets[begin : begin + length])
 
     def rows(self, width: int) -> NDArray[np.bytes_]:
-        """Each as a row of this width: a longer one is cut off, a shorter one filled up with zero bytes."""
+        """Return each value as a row of this width, truncated or padded with zero bytes."""
         octets = self.octets
         if int(self.begins.max(initial=0)) + width > len(octets):
             octets = np.concatenate((octets, np.zeros(width, dtype=np.uint8)))
@@ -143,7 +145,7 @@ class Values:
         return Values(self.octets, self.begins[rows], self.lengths[rows])
 
     def but(self, others: Mapping[int, bytes | None]) -> Values:
-        """With other values in some rows."""
+        """Return a copy with other values in some rows."""
         rows, more = list(others), Values.of(list(others.values()))
         begins, lengths = self.begins.copy(), self.lengths.copy()
         begins[rows], lengths[rows] = more.begins + len(self.octets), more.lengths
@@ -151,120 +153,133 @@ class Values:
 
 
 class Codec(Protocol):
-    """What an event is. Belongs to one tape, so that it knows its seed and its sizes."""
+    """The definition of an event. A codec belongs to one tape, thus it knows the tape's seed and sizes."""
 
     @property
     def content(self) -> tuple[str, ...]:
-        """The names of the columns that `draw` gives, in the order in which a tape is sealed. What a record held is
-        compared with what was planned in each of them."""
+        """The names of the columns from `draw`, in the order in which a tape is sealed. Records are compared with the
+        plan in each of them.
+        """
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """Those of them that decide, beside the time, which cells an event lies in and what it adds to them."""
+        """The columns that decide, with the time, which cells an event belongs to and what it adds to them."""
 
     @property
     def poisons(self) -> int:
-        """How many kinds of poison there are."""
+        """The number of kinds of poison."""
 
     def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
-        """The content of events, each a pure function of its one raw draw and of what is said beside it: columns of
-        whole numbers, all of the same length as `draws`, of fixed types.
+        """Return the content of events: columns of whole numbers with fixed types, as long as `draws`. Each event is a
+        pure function of its raw draw and of its row of the arguments.
 
-        `probes`: these are probes, for the keys with these numbers among the probed ones; None: they are not.
-        `hot`: these go to the one key on which a skewed input falls. `sure`: these have to lie in a cell.
+        `probes`: the events are probes for the keys with these numbers among the probed ones; None: they are no probes.
+        `hot`: these events get the one key that a skewed input prefers. `sure`: these events must belong to a cell.
         """
 
     def counts(self, content: Columns) -> Mask:
-        """Which events lie in a cell, by their content."""
+        """Return which events belong to a cell, judged by their content."""
 
     @property
     def mark_size(self) -> int:
-        """How many marks a group has: so many lie in a cell together. Mostly one does by itself; of a pair two do. 0:
-        of many events that were tried none does."""
+        """The number of sentinel records in a group, which share a cell. Mostly 1; 2 if a cell needs a pair of events.
+        0: none of many tried events has a cell.
+        """
 
     def mark(self, mark: Sentinel) -> Mapping[str, int]:
-        """The content of an event of the harness' own, one number for each name of `content`. Its group lies in a cell,
-        and no two marks of a run with different ids are equal records."""
+        """Return the content of a sentinel record, one number for each name of `content`. Its group belongs to a cell,
+        and no two sentinel records of a run with different ids are equal.
+        """
 
     def write(self, events: Planned, epoch_ms: int) -> Values:
-        """The value of each record, poison included. Its key is the id of the event, and is none of the codec's."""
+        """Return the value of each record, poison included. The key of a record is the id of its event, and is not made
+        by the codec.
+        """
 
     def read(self, values: Values, ids: Ints) -> Columns:
-        """Records back from the log, whoever wrote them: `kind` (int8), `event_time_ms` (int64, absolute), and a column
-        for each name of `content`; more, if the codec wants. `ids` are from the records' keys, NOTHING for a key that
-        is none of ours. What is no event is NOTHING in every column but `kind`."""
+        """Read records from the log, which may be from any writer. Return the columns `kind` (int8), `event_time_ms`
+        (int64, absolute), one for each name of `content`, and more if the codec wants. `ids` are from the records'
+        keys, NOTHING for a foreign key. A record that is no event has NOTHING in every column but `kind`.
+        """
 
     def say(self, content: Columns, row: int) -> str:
-        """One planned event in a few words, such as "view of ad 17"."""
+        """Describe a planned event in a few words, such as "view of ad 17"."""
 
     def texts(self, log: Columns) -> Mapping[str, Any]:
-        """Columns of Arrow: the fields of events in a log, as their records had them; null where one had none."""
+        """Return Arrow columns with the fields of a log's events as their records had them; null where a record had
+        none.
+        """
 
 
 class Oracle(Protocol):
-    """What is right. Belongs to one run. Made anew for each judgement, because codes are its own."""
+    """The right answer. It belongs to one run and is made anew for each judgement, because its codes are its own."""
 
     @property
     def codes(self) -> Codes:
-        """Makes codes of key and field, and takes them apart."""
+        """The encoder of keys and fields as codes."""
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The numbers that each window has. Keys are numbered value by value: those of `values[0]` first."""
+        """The values of each window. Keys are numbered value by value, those of `values[0]` first."""
 
     @property
     def merges(self) -> bool:
-        """Whether `fold` joins cells, as sessions do. Then nobody knows which places are a cell's own, and leaving
-        an event out makes no bound."""
+        """True if `fold` joins cells, as sessions do. Then no place belongs to a known cell, and leaving out an event
+        gives no bound.
+        """
 
     @property
     def groups(self) -> int:
-        """How many keys each value has, the probed ones included, which are the last ones."""
+        """The number of keys of each value, including the probed ones, which are last."""
 
     @property
     def probed_from(self) -> int:
-        """The first of the groups that are probed: their cells are planned to hold one event each. `groups`: none."""
+        """The first probed group. Cells of probed groups are planned to hold one event each. Equal to `groups` if none
+        is probed.
+        """
 
     # The first route: from the plan.
 
     @property
     def part_ms(self) -> int:
-        """The epoch of a run is a multiple of this, so that what `plan` gives holds wherever it will lie."""
+        """The load start of a run is a multiple of this, so that the result of `plan` holds for any load start."""
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
-        """What all cells have to hold, by the tape alone: columns of whole numbers, a row a cell (or a part of one)
-        with its value in the last column. Sorted by its columns it is sealed and saved as it is. Shares no arithmetic
-        with `places` and `fold` where it is written by hand."""
+        """Return the expected content of all cells from the tape alone: columns of whole numbers, a row for each cell
+        or part of one, with its value in the last column. Sorted by its columns it is sealed and saved as it is. A
+        hand-written one shares no arithmetic with `places` and `fold`.
+        """
 
     def settle(self, planned: Columns, epoch_ms: int) -> Totals:
-        """The same, now that it is known when the epoch is."""
+        """Turn the planned content into totals, once the load start is known."""
 
     # The second route: from the log.
 
     def places(self, events: Columns) -> Places:
-        """The cells of events that count. `events` has `event_id`, `event_time_ms` and the columns `Codec.decisive`,
-        from the log or, in absolute times, from the plan."""
+        """Return the cells of events that count. `events` has `event_id`, `event_time_ms` and the columns of
+        `Codec.decisive`, from the log or, in absolute times, from the plan.
+        """
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:
-        """What cells hold that have these places and no others: the cell and the columns of each, as `places` gave
-        them. Sessions merge here: their cells may get other codes than those of their places."""
+        """Return the values of cells that have exactly these places: the cell and the columns of each, as `places`
+        returned them. Sessions merge here: merged cells may have other codes than their places.
+        """
 
     # What a cell is.
 
     def begins_ms(self, cells: Ints) -> Ints:
-        """The earliest time of an event that can lie in each cell; 0 where a code says nothing of a time."""
+        """Return the earliest time of an event in each cell; 0 where a code contains no time."""
 
     def name(self, cell: int, epoch_ms: int) -> str:
-        """For people: "campaign 7 (89c0e60b), window 10:00:00 UTC (+10 s)"."""
+        """Write a cell for people: "campaign 7 (89c0e60b), window 10:00:00 UTC (+10 s)"."""
 
 
 class Question(Oracle, Protocol):
-    """One to which a job may come to change in the middle of a run. `places` finds the events that lie in a cell of it
-    among all well-formed ones."""
+    """A question to which a job may be changed during a run. `places` finds its events among all well-formed ones."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """The names of all keys by their numbers: those of the workload first."""
+        """The names of all keys by their numbers, the workload's own keys first."""
 
     @property
     def window_ms(self) -> int: ...
@@ -272,68 +287,75 @@ class Question(Oracle, Protocol):
 
 @dataclass(frozen=True)
 class Tables:
-    """What has to stand in Redis and Kafka before an engine starts; it is ours, and nobody takes it for results."""
+    """The content that Redis and Kafka need before an engine starts. The harness writes it, thus it is never read as
+    results.
+    """
 
     texts: Mapping[str, str] = field(default_factory=dict)  # key -> string
     sets: Mapping[str, Sequence[str]] = field(default_factory=dict)  # key -> members
     hashes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # key -> field -> value
-    topics: Mapping[str, Sequence[tuple[bytes, bytes]]] = field(default_factory=dict)  # name -> key and value of each
+    topics: Mapping[str, Sequence[tuple[bytes, bytes]]] = field(
+        default_factory=dict
+    )  # name -> key and value of each record
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """What Redis calls each key that could be taken for a result."""
+        """The Redis type of each key that could be mistaken for a result."""
         return dict.fromkeys(self.texts, "string") | dict.fromkeys(self.hashes, "hash")
 
 
 class Results(Protocol):
-    """Where a reader finds what is judged. Belongs to one tape."""
+    """The place where the judged results are read. It belongs to one tape."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """The name of each key by its number: of a hash, in our own schema, whose fields are whole numbers."""
+        """The name of each key by its number. In our own schema it is a hash with whole numbers as fields."""
 
     @property
     def parts(self) -> Sequence[Mapping[str, str]]:
-        """What each key is made of, by the names that a job's own pattern may use: the texts of the question's keys,
-        and the name of the value."""
+        """The parts of each key by the names that a job's own pattern may use: the texts of the question's keys, and
+        the name of the value.
+        """
 
     @property
     def number(self) -> str:
-        """What the whole number of a cell is: "opens", "event_id", or "" where it has none."""
+        """The meaning of the whole number of a cell: "opens", "event_id", or "" if it has none."""
 
     @property
     def tables(self) -> Tables: ...
 
 
 class Workload(Protocol):
-    """One question; the shipped ones are in workloads/shipped.py."""
+    """One question. The shipped workloads are in workloads/shipped.py."""
 
     @property
     def id(self) -> str: ...
     @property
     def asks(self) -> str:
-        """For people: what is asked, in a few words."""
+        """The question in a few words, for people."""
 
     @property
     def declaration(self) -> str:
-        """Of a declared workload all that it says; "" of one that is written in Python."""
+        """The whole declaration of a declared workload; "" for a workload in Python."""
 
     @property
     def keys(self) -> frozenset[str]:
-        """Which keys of a scenario it understands besides those that every workload does: of "campaigns", "probes",
-        "checksum" and "window"."""
+        """The keys of a scenario that it supports besides those of every workload: some of "campaigns", "probes",
+        "checksum" and "window".
+        """
 
     def codec(self, tape: TapeSpec) -> Codec: ...
     def oracle(self, spec: RunSpec) -> Oracle: ...
     def results(self, tape: TapeSpec) -> Results: ...
     def length_ms(self, spec: RunSpec) -> int | None:
-        """How long each window is; None where they differ, or where no window names a result."""
+        """Return the length of each window; None if lengths differ, or if no window names a result."""
 
 
 @runtime_checkable
 class Changeable(Protocol):
-    """A workload whose jobs can come to answer another question, of the same events."""
+    """A workload whose jobs can be changed to another question about the same events."""
 
     def question(self, spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> Question:
-        """`asked`: what is another than before, in the workload's own words; UsageError says what is not understood.
-        `codes`: of the question before."""
+        """Return the changed question. `asked` has the changes in the workload's own words; raises UsageError for an
+        unknown one. `codes` are those of the original question.
+        """

@@ -1,7 +1,8 @@
-"""Cells as one column of numbers: the number of a cell's key above, the number of its field below, mostly a time in ms.
+"""Cells as one column of numbers: the number of a cell's key in the upper bits, the number of its field in the lower
+bits, mostly a time in ms.
 
-Anybody may write any field into the results. One that is before 1970, or centuries away, does not fit into a code: it
-gets a number of its own when it is met first, so that it keeps its name and stays apart from all others.
+A job may write any field into the results. A field before 1970 or centuries away does not fit into a code: it gets a
+number of its own when it first appears, so that it keeps its name and stays apart from all others.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ Ints = NDArray[np.int64]
 _BITS = 43
 _MASK = (1 << _BITS) - 1
 _MOST_FAR = 1 << 32
-FAR = (1 << _BITS) - _MOST_FAR  # fields from here on are numbers of what does not fit
+FAR = (1 << _BITS) - _MOST_FAR  # from here on a field is the number of one that does not fit
 MOST_KEYS = 1 << (63 - _BITS)
 
 
 class Codes:
-    """The codes of one judgement: equal codes are equal cells, as long as they are from the same `Codes`."""
+    """The codes of one judgement. Equal codes are equal cells, if both are from the same `Codes`."""
 
     def __init__(self) -> None:
         self._far: list[int] = []
@@ -31,7 +32,6 @@ class Codes:
         return key << _BITS | (field if 0 <= field < FAR else self._number(field))
 
     def of(self, keys: NDArray[np.integer[Any]], fields: Ints) -> Ints:
-        """The same of columns."""
         far = (fields < 0) | (fields >= FAR)
         if far.any():
             fields = fields.copy()

@@ -11,13 +11,13 @@ LENGTH = 12
 
 
 def encode_keys(ids: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """A row of octets for each."""
+    """Return a row of bytes for each key."""
     octets = ids.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]
     return np.frombuffer(octets.tobytes().hex().encode(), dtype=np.uint8).reshape(len(ids), LENGTH)
 
 
 def read_keys(keys: Values) -> Ints:
-    """Ids from keys of 12 lower-case hex digits; -1 for any other key."""
+    """Return the ids of keys with 12 lower-case hex digits; -1 for any other key."""
     if (keys.lengths == LENGTH).all():
         joined = keys.rows(LENGTH).tobytes()
         try:

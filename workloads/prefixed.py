@@ -1,7 +1,6 @@
-"""A client of Redis all of whose keys begin with the same text, for a user who may write below it only.
+"""A Redis client whose keys all begin with the same prefix, for a user who may write below it only.
 
-Whoever uses it names keys without the prefix, and gets them so. A command that is not known here is refused: it could
-reach keys of others.
+Callers use keys without the prefix. An unknown command is refused, because it could reach foreign keys.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 import redis
 from redis.client import Pipeline
 
-# Where the keys of a command stand among its words.
+# The positions of keys among the words of a command.
 NO_KEY = frozenset(
     {"MULTI", "EXEC", "DISCARD", "UNWATCH", "PING", "INFO", "DBSIZE", "SCAN", "SCRIPT LOAD", "SCRIPT EXISTS"}
 )
@@ -24,7 +23,7 @@ PAIRS, SCRIPTS = "MSET", ("EVAL", "EVALSHA")
 
 
 def below(prefix: str, words: Sequence[Any]) -> tuple[Any, ...]:
-    """A command with the prefix before each of its keys."""
+    """Return a command with the prefix before each of its keys."""
     name, *rest = words
     if name in NO_KEY:
         keys = range(0)
@@ -42,7 +41,7 @@ def below(prefix: str, words: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class Prefixed(redis.Redis):
-    """See above. `prefix` is set when it is made."""
+    """A client that adds `prefix` to all keys. `client_of` sets it."""
 
     prefix = ""
 
@@ -62,7 +61,7 @@ class Prefixed(redis.Redis):
     def scan(
         self, cursor: Any = 0, match: Any = None, count: Any = None, _type: Any = None, **options: Any
     ) -> tuple[Any, list[Any]]:
-        """Of the keys below the prefix, without it."""
+        """Return the keys below the prefix, without it."""
         cursor, keys = super().scan(cursor, f"{self.prefix}{match or '*'}", count, _type, **options)
         return cursor, [key[len(self.prefix if isinstance(key, str) else self.prefix.encode()) :] for key in keys]
 
@@ -71,7 +70,7 @@ class Prefixed(redis.Redis):
 
 
 def client_of(url: str, prefix: str = "", **settings: Any) -> redis.Redis:
-    """A plain client without a prefix."""
+    """Return a client with this prefix, or a plain one without."""
     if not prefix:
         plain: redis.Redis = redis.Redis.from_url(url, **settings)
         return plain

@@ -1,4 +1,4 @@
-"""The workload that a run is of: a shipped one by its id, or somebody's own by its declaration."""
+"""The workload of a run: a shipped one by its id, or a user's own by its declaration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workloads.shipped import WORKLOADS, shipped
 
 
 def chosen(name: str) -> Workload:
-    """A shipped workload by its id, or anybody's by the folder that declares it."""
+    """Return a shipped workload by its id, or a declared one by its folder."""
     if name in WORKLOADS or not declared_at(name):
         return shipped(name)
     from workloads.declared import checked, workload
@@ -24,8 +24,8 @@ def chosen(name: str) -> Workload:
 
 
 def declared_at(name: str) -> bool:
-    """What is no id can only be a path; a word alone is one if there is such a folder or file."""
-    with suppress(OSError, ValueError):  # no file has such a name
+    """Check if the name is a path. A single word is one only if there is such a folder or file."""
+    with suppress(OSError, ValueError):  # invalid as the name of a file
         return "/" in name or name.endswith(".toml") or Path(name).exists()
     return False
 
@@ -38,7 +38,7 @@ def workload_of(tape: TapeSpec) -> Workload:
     return shipped(tape.workload)
 
 
-# Of one tape they are asked for at many places, and their tables are large.
+# Cached, because many callers need them for one tape, and their tables are large.
 @lru_cache(maxsize=4)
 def codec_of(tape: TapeSpec) -> Codec:
     return workload_of(tape).codec(tape)
@@ -55,12 +55,12 @@ def length_ms_of(spec: RunSpec) -> int | None:
 
 
 def oracle_of(spec: RunSpec) -> Oracle:
-    """A new one: the codes of two oracles may differ."""
+    """Return a new oracle. The codes of two oracles may differ."""
     return workload_of(spec.tape).oracle(spec)
 
 
 def question_of(spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> Question:
-    """Another one of the same events; UsageError where there is none."""
+    """Return another question about the same events. Raises UsageError if the workload has none."""
     workload = workload_of(spec.tape)
     if not isinstance(workload, Changeable):
         raise UsageError(

@@ -1,4 +1,6 @@
-"""Events of the harness itself, each one of its own: a job that drops equal records must not drop any of them."""
+"""Sentinel records: events of the harness itself, all different, because a job that drops equal records must not drop
+any.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from harness.model import INDEX_BITS, MARK_SERVER, Sentinel, SentinelKind
 from harness.util.texts import many
 from workloads.base import Codec, Columns, Ints, Mask, Oracle, Totals
 
-TRIED = 1024  # events that a codec draws, until some of them lie in a cell ...
-LARGEST_GROUP = 64  # ... and so many may be needed
+TRIED = 1024  # events that a codec tries, to find some that belong to a cell ...
+LARGEST_GROUP = 64  # ... and the most that may be needed
 SOME_DAY_MS = 1_767_225_600_000
-_WHO = 100  # users, and pages
+_WHO = 100  # number of users, and of pages
 
 
 def mark(
@@ -28,8 +30,9 @@ def mark(
     group: int | None = None,
     part: int = 0,
 ) -> Sentinel:
-    """The mark with this number of the run: no two of 10,000 in a row have the same user on the same page. Without a
-    group it is the first one of its own."""
+    """Return the sentinel record with this number in the run. No two of 10,000 consecutive ones have the same user on
+    the same page. Without `group` it is the first one of its own group.
+    """
     page, user = divmod(number, _WHO)
     number_of_group = number if group is None else group
     which = MARK_SERVER << INDEX_BITS | number
@@ -37,12 +40,14 @@ def mark(
 
 
 def is_opening(number: Ints, partitions: int) -> Mask:
-    """Of marks by their numbers. Opening and closing ones take turns, as many at a time as there are partitions."""
+    """Return which sentinel records open the load. Opening and closing ones alternate in blocks as large as the number
+    of partitions.
+    """
     return np.asarray(number % (2 * partitions) < partitions)
 
 
 def as_events(codec: Codec, marks: Sequence[Sentinel]) -> Columns:
-    """Marks as events of the log, a row each: `event_id`, `event_time_ms` and their content."""
+    """Convert sentinel records to events of the log, one per row: `event_id`, `event_time_ms` and their content."""
     contents = [codec.mark(each) for each in marks]
     columns = {name: [content[name] for content in contents] for name in codec.content}
     columns |= {"event_id": [each.id for each in marks], "event_time_ms": [each.event_time_ms for each in marks]}
@@ -51,7 +56,7 @@ def as_events(codec: Codec, marks: Sequence[Sentinel]) -> Columns:
 
 @dataclass(frozen=True)
 class MarkBlock:
-    """Marks as a block of a tape, so that an oracle plans them together with the events of the load."""
+    """Sentinel records as a block of a tape, so that an oracle plans them together with the load."""
 
     id: NDArray[np.uint64]
     event_time_rel_ms: Ints
@@ -73,26 +78,26 @@ class MarkBlock:
 
 
 def totals_of(oracle: Oracle, codec: Codec, marks: Sequence[Sentinel]) -> Totals:
-    """What they make of their cells, if nothing else lies there."""
+    """Return the values of their cells, if these hold nothing else."""
     places = oracle.places(as_events(codec, marks))
     return oracle.fold(places.cell, places.columns)
 
 
 def closes_ms_of(oracle: Oracle, codec: Codec, marks: Sequence[Sentinel]) -> int | None:
-    """With the watermark that far, nothing more can come into their cells. None: they lie in none."""
+    """Return the watermark at which their cells are complete; None if they have no cell."""
     closes_ms = oracle.places(as_events(codec, marks)).closes_ms
     return int(closes_ms.max()) if len(closes_ms) else None
 
 
 def group_of(oracle: Oracle, codec: Codec) -> tuple[Sentinel, ...]:
-    """Marks of no run that lie in a cell together, if any do, where a window begins."""
+    """Return sentinel records, independent of a run, that share a cell if any do, at the beginning of a window."""
     time_ms = -(-SOME_DAY_MS // oracle.part_ms) * oracle.part_ms
     parts = range(max(1, codec.mark_size))
     return tuple(mark(part, 0, 0, time_ms + part, "opening", group=0, part=part) for part in parts)
 
 
 def why_unanswered(oracle: Oracle, codec: Codec) -> str:
-    """Why no run can begin with events that have to be answered, as a sentence; "": one can."""
+    """Return the reason, as a sentence, why no run can begin with events that must be answered; "" if one can."""
     size = codec.mark_size
     if not 0 < size <= LARGEST_GROUP:
         together = f"{size:,} of them do only together" if size else "neither one alone nor all together do"

@@ -1,4 +1,4 @@
-"""Every workload that comes with the program, by its id. Add one: its folder, and its line here."""
+"""The shipped workloads by their ids. To add one: its folder, and a line here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workloads.base import Workload
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The module that holds it, as WORKLOAD.
+# From an id to the module with its WORKLOAD.
 WORKLOADS = {
     AD_IMPRESSIONS: "workloads.ad_impressions.workload",
     "enrichment": "workloads.enrichment.workload",
@@ -32,5 +32,5 @@ def shipped(name: str) -> Workload:
 
 
 def folder_of(name: str) -> Path:
-    """Of a shipped workload: it holds `scenarios/`, `chaos/` and `jobs/`. Nothing is imported for it."""
+    """Return the folder of a shipped workload without importing it. It holds `scenarios/`, `chaos/` and `jobs/`."""
     return ROOT.joinpath(*WORKLOADS[name].split(".")[:-1])

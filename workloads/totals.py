@@ -1,7 +1,7 @@
-"""A question, of all windows together: what is left of it where nobody knows by which time an event was counted.
+"""A question summed over all windows, for runs where the time by which an event was counted is unknown.
 
-Of a value that counts events, the sum over all windows is the same whatever time puts an event into one of them. Of any
-other value nothing can be said.
+For a value that counts events, the sum over all windows is the same whatever time decides the window. Other values
+can't be judged then.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from workloads.base import NEVER, Columns, Ints, Kind, Oracle, Places, Planned, Totals, Value
 from workloads.cells import Codes
 
-CELL = "cell of its window"  # a column of places
+CELL = "cell of its window"  # column of places
 
 
 class InTotals:
-    """See `workloads.base.Oracle`. A cell is a key, and its field is 0."""
+    """An oracle whose cells are keys, with 0 as the field. See `workloads.base.Oracle`."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
@@ -61,11 +61,11 @@ class InTotals:
         kept = {name: column[here] for name, column in columns.items()} | {CELL: cell[here]}
         return Places(row[here], self._key_alone(cell[here]), np.full(int(here.sum()), NEVER), MappingProxyType(kept))
 
-    def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (those of the windows say more)
+    def fold(self, cells: Ints, columns: Columns) -> Totals:  # noqa: ARG002  (the windows' own cells are in the columns)
         return self.in_all(self._oracle.fold(columns[CELL], columns))
 
     def in_all(self, totals: Totals) -> Totals:
-        """Of each key, over all of its windows."""
+        """Sum the values of each key over all of its windows."""
         here = self._is_counted(totals.cell)
         cell, place = np.unique(self._key_alone(totals.cell[here]), return_inverse=True)
         value = np.zeros(len(cell), dtype=np.int64)

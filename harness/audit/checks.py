@@ -1,6 +1,7 @@
-"""Can these counts be what was offered? Each check takes the shape of what a run left and has words of its own.
+"""The checks of an audit: can these counts be what was offered? Each check takes the shape of a run's results and has
+words of its own.
 
-A finding that is PASS is a remark: it makes no count wrong.
+A finding with PASS is a remark: it makes no count wrong.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from harness.audit.shape import Shape
 from harness.model import Outcome
 from harness.util.texts import many
 
-IMPOSSIBLE = 1e-9  # a chance so small does not happen
-FLUSH_MS = 1000  # the original writes its results so often
+IMPOSSIBLE = 1e-9  # events with a smaller probability do not happen
+FLUSH_MS = 1000  # the original writes its results at this interval
 HOUR_MS = 3_600_000
-EDGES = 2  # windows that may be partial: producers start and stop one after the other
-MOST = 0.6  # of the cells divide by k when each event was counted k times, and not only by chance
+EDGES = 2  # windows at each end that may be partial: producers start and stop one after the other
+MOST = 0.6  # least share of cells that divide by k, if each event was counted k times
 TIMES = {2: "doubled", 3: "tripled"}
 UNTOLD = "can't be told"
 
@@ -51,7 +52,7 @@ def readable(left: Left) -> list[Finding]:
 
 
 def amount(shape: Shape) -> list[Finding]:
-    """The usual cell against what was offered; and whether each event was counted several times."""
+    """Compare the usual cell with the offered load, and find out if each event was counted several times."""
     times, part = _multiple(shape)
     share, limit = shape.share, shape.share_limit
     if times > 1:
@@ -82,7 +83,9 @@ def _sent_more(times: int) -> str:
 
 
 def _multiple(shape: Shape) -> tuple[int, float]:
-    """By what nearly all cells divide. A window that was made twice lost a part of its views, and need not."""
+    """The number that divides nearly all cells. A window that two tasks made lost a part of its views, and may not
+    divide.
+    """
     counts = shape.left.count[shape.left.count > 0]
     for times in range(9, 1, -1):
         part = float((counts % times == 0).mean())
@@ -94,7 +97,7 @@ def _multiple(shape: Shape) -> tuple[int, float]:
 
 
 def _missing_producers(shape: Shape) -> str:
-    """9 of 10 is what remains when one of ten sends nothing."""
+    """A share of 0.9 remains when one of ten producers sends nothing."""
     assert shape.share is not None
     for of in [shape.offered.producers] if shape.offered.producers else range(2, 11):
         running = round(shape.share * of)
@@ -104,7 +107,7 @@ def _missing_producers(shape: Shape) -> str:
 
 
 def listed(shape: Shape) -> list[Finding]:
-    """Cells that stand in the files more than once, and what such cells lack."""
+    """Find cells that the files list more than once, and the views that such cells lack."""
     times = shape.left.times_listed
     if times is None:
         return []
@@ -132,7 +135,9 @@ def listed(shape: Shape) -> list[Finding]:
 
 
 def windows(shape: Shape) -> list[Finding]:
-    """As many as the duration makes, whole but for those at the edges; and an engine that was late with them."""
+    """Check the number of windows against the duration, the completeness of inner windows, and the delay of the
+    engine.
+    """
     if not shape.left.is_split:
         return []
     late = shape.percentile_ms(50)
@@ -165,7 +170,7 @@ def _tolerance(windows: float) -> float:
 
 
 def _missing(shape: Shape, wanted: float | None) -> tuple[list[str], bool]:
-    """What is not there at the end; and whether what is there is all that was to be counted."""
+    """The gaps at the end, and whether the rest is everything that should have been counted."""
     told, newest = [], shape.partial[1]
     if wanted and shape.windows < wanted - _tolerance(wanted):
         told.append(f"{shape.windows:,.0f} windows where {shape.offered.duration_s:,.0f} s make {wanted:,.0f}")
@@ -183,9 +188,9 @@ def _shares(shape: Shape) -> str:
 
 
 def _lost(shape: Shape) -> list[Finding]:
-    """Inner cells that hold less, or are not there at all: how much, and when."""
+    """Inner cells that are low or missing: how many views, and when."""
     first, end = shape.edge
-    once = shape.left.times_listed is None  # what is lost in the others has a finding of its own
+    once = shape.left.times_listed is None  # losses in the other cells have a finding of their own
     low = shape.low & shape.whole & (True if shape.left.times_listed is None else shape.left.times_listed == 1)
     short = [n for n in range(first, end) if once and shape.usual_total - shape.totals[n] > shape.total_limit]
     gaps = int((np.diff(shape.numbers) - 1).sum())
@@ -212,7 +217,7 @@ def _lost(shape: Shape) -> list[Finding]:
 
 
 def _absent(shape: Shape) -> int:
-    """Cells that nobody lists, between the first and the last one of their campaign."""
+    """The number of missing cells between the first and the last one of their campaign."""
     index = np.unique(shape.left.campaign, return_inverse=True)[1]
     oldest, newest = np.full(index.max() + 1, len(shape.numbers)), np.full(index.max() + 1, -1)
     np.minimum.at(oldest, index, shape.column)
@@ -226,7 +231,7 @@ def _at(shape: Shape, column: int) -> str:
 
 
 def surplus(shape: Shape) -> list[Finding]:
-    """Cells that hold more than chance allows."""
+    """Find cells that hold more than chance allows."""
     if not shape.high.any():
         return []
     cells = np.flatnonzero(shape.high)
@@ -241,7 +246,7 @@ def surplus(shape: Shape) -> list[Finding]:
 
 
 def campaigns(shape: Shape) -> list[Finding]:
-    """Each is offered as much as any other."""
+    """Find campaigns that differ: each is offered as much as any other."""
     if not shape.left.is_split:
         return []
     there, wanted = len(np.unique(shape.left.campaign)), shape.offered.campaigns
@@ -254,7 +259,7 @@ def campaigns(shape: Shape) -> list[Finding]:
     if not inner.any():
         return []
     index = np.unique(shape.left.campaign, return_inverse=True)[1]
-    if shape.usual > shape.limit:  # else no cell can be low by itself
+    if shape.usual > shape.limit:  # else no single cell can be too low
         inner &= ~shape.low
     columns = np.maximum(np.bincount(index[inner], minlength=there), 1) if shape.usual > shape.limit else end - first
     totals = np.bincount(index[inner], weights=shape.left.count[inner], minlength=there) * (end - first) / columns
@@ -270,7 +275,7 @@ def campaigns(shape: Shape) -> list[Finding]:
 
 
 def delays(shape: Shape) -> list[Finding]:
-    """The last update: not before the window's end but for its last events, and not long after the run's."""
+    """Check the last updates: none may be before the last events of its window, or long after the end of the run."""
     delay, width = shape.left.delay_ms, shape.offered.window_ms
     if delay is None:
         return []
@@ -318,13 +323,13 @@ CHECKS: tuple[Check, ...] = (amount, windows, listed, surplus, campaigns, delays
 
 @dataclass(frozen=True)
 class Audited:
-    """What is to be said of the results in one place. Small: there may be ten thousand."""
+    """The result for one place. It is small, because there may be ten thousand."""
 
     place: str
     engine: str
     offered: Offered
     cells: int
-    share: float | None  # of what was offered, of the usual cell
+    share: float | None  # the usual cell as a share of the offered load
     findings: tuple[Finding, ...] = ()
     latency_p50_ms: float | None = None
     latency_p99_ms: float | None = None
@@ -337,7 +342,7 @@ class Audited:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What makes the outcome, and remarks."""
+        """The words of the outcome, and remarks."""
         told = [each.word for each in self.findings if each.outcome in (self.outcome, Outcome.PASS)]
         return tuple(dict.fromkeys([*(["right"] if self.outcome is Outcome.PASS else []), *told]))
 
@@ -367,6 +372,6 @@ def audit(left: Left, offered: Offered, engine: str = "") -> Audited:
 
 
 def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
-    """What makes the outcome first."""
+    """The findings of the outcome come first."""
     worst = [Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS]
     return tuple(sorted(found, key=lambda each: worst.index(each.outcome)))

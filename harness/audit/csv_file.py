@@ -1,4 +1,4 @@
-"""A CSV file of cells: the columns campaign, window (its start in ms) and count, and updated (ms) where it is known."""
+"""A CSV file of cells: the columns campaign, window (its start in ms) and count, and optionally updated (ms)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEEDED = ("campaign", "window", "count")
 
 
 def is_one(file: Path) -> bool:
-    """Whether its first line names what is needed. What can't be read may be one."""
+    """Check if the first line names the needed columns. An unreadable file may be one."""
     try:
         with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
             return set(NEEDED) <= set(next(csv.reader(lines), ()))

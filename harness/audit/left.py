@@ -1,4 +1,4 @@
-"""What a run left: its counts, cell by cell, as far as its files tell which cell is which. Values only."""
+"""The results of a run: its counts by cell, as far as its files show which cell is which. Values only."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from harness.util.texts import many
 Ints = NDArray[np.int64]
 YEAR_10000_MS = 253_402_300_800_000
 YEAR_MS = 366 * 86_400_000
-MOST_VIEWS = 10**15  # of one cell
-UNTOLD = -1  # as the window of a row: the file does not tell
+MOST_VIEWS = 10**15  # most views of one cell
+UNTOLD = -1  # as the window of a row: unknown
 
 
 @dataclass(frozen=True)
 class Left:
-    """A row per cell. Windows are numbered from the oldest one."""
+    """The results of one place, with a row per cell. Windows are numbered from the oldest one."""
 
     place: str
     campaign: Ints
     window: Ints
     count: Ints
-    delay_ms: Ints | None = None  # time_updated less the start of the window
-    times_listed: Ints | None = None  # how often in a row the file has this very cell; None: each once
-    faults: tuple[str, ...] = ()  # what can't be read, or stands where nothing should
-    unsplit: str = ""  # why nobody knows which row is which cell
-    ambiguous: str = ""  # cells that have more than one count
-    doubt: str = ""  # why these rows may not be what was written
-    orphans: int = 0  # events in hashes that no campaign refers to
-    digest: str = ""  # of the file of counts; equal ones are the same results twice
+    delay_ms: Ints | None = None  # time_updated minus the start of the window
+    times_listed: Ints | None = None  # how often the file repeats this cell; None: each occurs once
+    faults: tuple[str, ...] = ()  # unreadable or unexpected content
+    unsplit: str = ""  # why the cell of each row is unknown
+    ambiguous: str = ""  # cells with more than one count
+    doubt: str = ""  # why these rows may differ from what was written
+    orphans: int = 0  # events in hashes without a reference from a campaign
+    digest: str = ""  # digest of the file of counts: equal ones are copies of the same results
 
     @property
     def is_split(self) -> bool:
-        """Whether it is known which count belongs to which campaign and window."""
+        """True if the campaign and the window of each count are known."""
         return bool(len(self.window) and (self.window >= 0).all())
 
 
 @dataclass(frozen=True)
 class Offered:
-    """What is known of the load, and from where. None: not known."""
+    """The known load and its source. None: unknown."""
 
     total_per_s: float | None = None  # of all producers
     source: str = ""
@@ -54,7 +54,7 @@ class Offered:
 
     @property
     def per_cell(self) -> float | None:
-        """Views in one cell of a whole window: a third of the events are views."""
+        """The expected views in one cell of a whole window: a third of the events are views."""
         if self.total_per_s is None:
             return None
         return self.total_per_s * self.window_ms / 1000 / 3 / self.campaigns
@@ -62,7 +62,7 @@ class Offered:
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows by the names of their campaign and window, as a CSV file or a Redis has them."""
+    """Rows with the names of their campaign and window, as in a CSV file or a Redis."""
 
     campaign: list[str] = field(default_factory=list)
     window_ms: list[int] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Cells:
     updated_ms: list[int] = field(default_factory=list)
 
     def add(self, campaign: str, window_ms: int, count: int, updated_ms: int | None) -> None:
-        """OverflowError: no time before the year 10,000, or no count of this world."""
+        """Add a row. Raises OverflowError for a time after the year 10,000 or an impossible count."""
         for number, most in ((window_ms, YEAR_10000_MS), (count, MOST_VIEWS), (updated_ms or 0, YEAR_10000_MS)):
             if abs(number) > most:
                 raise OverflowError(number)
@@ -81,7 +81,7 @@ class Cells:
             self.updated_ms.append(updated_ms)
 
     def left(self, place: str, width_ms: int, faults: Sequence[str], orphans: int = 0, digest: str = "") -> Left:
-        """Windows are numbered by their time, so that one that nobody has is a gap."""
+        """Number the windows by their time, so that a window without rows is a gap."""
         starts, count = np.array(self.window_ms, dtype=np.int64), np.array(self.count, dtype=np.int64)
         told = len(self.updated_ms) == len(starts) > 0
         delay = np.array(self.updated_ms, dtype=np.int64) - starts if told else None
@@ -104,7 +104,7 @@ class Cells:
         )
 
     def _once(self, campaign: Ints, window: Ints, rows: Ints) -> tuple[Ints, Ints | None, str]:
-        """The first row of each cell; how often each is listed, where some are; and those whose counts differ."""
+        """The first row of each cell; how often each occurs, if any is repeated; and the cells whose counts differ."""
         cells = np.column_stack((campaign[rows], window[rows]))
         _, first, cell, times = np.unique(cells, axis=0, return_index=True, return_inverse=True, return_counts=True)
         count = np.array(self.count, dtype=np.int64)[rows]

@@ -1,7 +1,7 @@
-"""Cells that a file lists more than once: lines in a row that are equal in both files.
+"""Cells that a file lists more than once: adjacent lines that are equal in both files.
 
-When two tasks make the same window at once, the campaign's list names it twice, and the original's `-g` then prints its
-one hash twice. What the other task counted until then lies in a hash to which nothing refers any more.
+If two tasks make the same window at once, the campaign's list names it twice, and the original's `-g` then prints its
+one hash twice. The counts of the other task are in a hash without a reference.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from harness.audit.left import Ints
 
 SIGMAS = 6.0
 MOST_COPIES, FEWEST = 9, 2
-MICRO = 20  # more of them than this are told by the control alone
+MICRO = 20  # above this number the control alone decides
 
 
 def copies(count: Ints, delay: Ints | None, campaigns: int) -> tuple[Ints, int]:
-    """Which rows are left without those that the whole file, or each campaign in it, lists again in the same order; and
-    how often each is listed."""
+    """Return the rows without repetitions of the whole file, or of each campaign, in the same order; and how often each
+    occurs.
+    """
     rows = np.column_stack([count] if delay is None else [count, delay])
     for parts in (1, campaigns):
         for often in range(2, MOST_COPIES + 1):
@@ -31,16 +32,16 @@ def copies(count: Ints, delay: Ints | None, campaigns: int) -> tuple[Ints, int]:
 
 
 def times(count: Ints, delay: Ints, campaigns: int) -> Ints | None:
-    """How often each cell is listed, cell after cell; None: equal neighbours are no more than chance makes.
+    """Return how often each cell is listed in a row; None if chance explains the equal neighbours.
 
-    The control is the same file two and three lines apart, where no cell stands twice. A few equal pairs are real when
-    without them the lines can be dealt out to the campaigns, and with them they can't.
+    The control compares lines that are two and three lines apart in the same file, which are never the same cell. A few
+    equal pairs are real if the lines can be divided evenly among the campaigns only without them.
     """
     if len(count) < 2:
         return None
     again = _equal(count, delay, 1)
     found = int(again.sum())
-    # Lines i and i+2 are equal by chance, unless i+1 is equal as well: then a cell stands there three times.
+    # Lines i and i+2 are equal by chance, unless i+1 is equal as well: then a cell is listed three times.
     apart = int((_equal(count, delay, 2) & ~again[1:]).sum()) if len(count) > 2 else 0
     further = int((_equal(count, delay, 3) & ~again[2:]).sum()) if len(count) > 3 else 0
     chance = max(apart, further)

@@ -1,4 +1,4 @@
-"""A Redis in the original's schema, as a job has left it. Nothing is written to it."""
+"""A Redis in the original's schema with the results of a job. It is read only."""
 
 from __future__ import annotations
 

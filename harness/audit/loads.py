@@ -1,4 +1,4 @@
-"""What was offered to a run: by flags, by a file of loads, or by names of folders; the first that says it wins."""
+"""The load of an audited run: from flags, else from a file of loads, else from names of folders."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from harness.util.suggest import why
 
 SAID = re.compile(r"(?:^|[/_,; -])(rate|load|producers|duration|campaigns)=(\d+)(k|m|s)?(?=$|[/_,; -])", re.IGNORECASE)
 TIMES = {"": 1, "k": 1000, "m": 1_000_000, "s": 1}
-TOTAL = re.compile(r"(\d{4,9})(?:_\d+)?")  # the original's `<engine>/<events a second>`, and its second try
+TOTAL = re.compile(r"(\d{4,9})(?:_\d+)?")  # the original's `<engine>/<events a second>`, and a second run of it
 COLUMNS = ("pattern", "load", "producers", "duration", "published_p99_ms")
 FIELDS = {"load": "total_per_s", "duration": "duration_s"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """Of a file of loads: what was offered to all results whose path below the root matches."""
+    """A line of a file of loads: the load of all results whose path below the root matches."""
 
     pattern: str
     known: Mapping[str, Any]
@@ -62,7 +62,9 @@ def _line(path: Path, number: int, row: Mapping[str, Any]) -> Line:
 
 
 def offered(place: PurePath, flags: Mapping[str, Any], lines: Sequence[Line], source: str = "") -> Offered:
-    """`place`: below the root. `flags`: what was given, with the total load; `source`: the flag that gave it."""
+    """Return the load. `place` is relative to the root, `flags` include the total load, and `source` is the flag that
+    gave it.
+    """
     matching = next((each for each in lines if fnmatchcase(place.as_posix(), each.pattern)), None)
     known: dict[str, Any] = {}
     rate = None
@@ -84,7 +86,7 @@ def offered(place: PurePath, flags: Mapping[str, Any], lines: Sequence[Line], so
 
 
 def _of_names(place: PurePath) -> dict[str, Any]:
-    """Of two names the inner one; `rate` is of each producer and `load` of all."""
+    """The inner one of two names counts. `rate` is per producer, and `load` is the total."""
     found: dict[str, Any] = {}
     for part in place.parts:
         if whole := TOTAL.fullmatch(part):
@@ -98,7 +100,7 @@ def _of_names(place: PurePath) -> dict[str, Any]:
 
 
 def engine(place: PurePath) -> str:
-    """The folder above the one that names the load; without one, that above the results."""
+    """Return the name of the folder above the one with the load, or above the results if there is none."""
     parts = place.parts
     loads = [number for number, part in enumerate(parts) if TOTAL.fullmatch(part) or "=" in part]
     above = parts[: loads[0]] if loads else parts[:-1]

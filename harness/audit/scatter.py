@@ -1,8 +1,7 @@
-"""How far counts are from each other by chance.
+"""The random variation of counts.
 
-The original draws each event's ad and type at random, so that the count of a cell scatters like that of a Poisson
-distribution, and more where each event was counted several times. Of a million cells that are right not one is called
-wrong.
+The original draws each event's ad and type at random, so that the count of a cell varies like that of a Poisson
+distribution, and more if each event was counted several times. Of a million right cells none is called wrong.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 from harness.audit.left import Ints
 
 SIGMAS = 6.0
-SHARE = 0.02  # a generator whose clock runs so much slower is no defect of the counts
+SHARE = 0.02  # a generator may run this much slower, which is no error of the counts
 TO_SIGMA = 1.4826  # from the median distance to the median
 
 
 def limit(count: Ints, sigmas: float = SIGMAS) -> float:
-    """By so much a whole cell may hold less than the usual one."""
+    """Return how much less than the usual cell a whole cell may hold."""
     usual = float(np.median(count))
     seen = TO_SIGMA * float(np.median(np.abs(count - usual)))
     return sigmas * max(float(np.sqrt(max(usual, 1.0))), seen)
@@ -29,5 +28,5 @@ def is_low(count: Ints, sigmas: float = SIGMAS) -> NDArray[np.bool_]:
 
 
 def by_chance(count: float, share: float = SHARE) -> float:
-    """By so much a sum of counts may be off."""
+    """Return how much a sum of counts may be off."""
     return max(share * count, SIGMAS * float(np.sqrt(max(count, 1.0))))

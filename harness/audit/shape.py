@@ -1,4 +1,4 @@
-"""What the cells of a run look like: the usual one, which windows are whole, and which cells hold less or more."""
+"""The shape of a run's results: the usual cell, the whole windows, and the cells that hold less or more."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from harness.audit.left import Left, Offered
 from harness.audit.scatter import SHARE, is_low, limit
 
 Flags = NDArray[np.bool_]
-EDGE = 0.01  # a window at the edge that holds so much less than the usual one may be partial
-FEW = 5  # views: cells without any are not listed, so that the others tell no amount
-NEAR = 4  # cells to the end of a campaign
+EDGE = 0.01  # a window at the edge that is lower by this share may be partial
+FEW = 5  # least views per cell: empty cells are not listed, so that small cells do not show the amount
+NEAR = 4  # distance in cells to the end of a campaign
 CURVE = 400  # points
-POISSON = 1 / 3  # by so much the median of counts is below their mean
+POISSON = 1 / 3  # how much the median of counts is below their mean
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of results that have at least one count."""
+    """The shape of results with at least one count."""
 
     left: Left
     offered: Offered
 
     @cached_property
     def usual(self) -> float:
-        """Views of the median cell of those that are not low. It needs no split, and no few wrong cells move it."""
+        """The views of the median of all cells that are not low. It needs no split, and a few wrong cells do not affect
+        it.
+        """
         return float(np.median(self.left.count[~is_low(self.left.count)]))
 
     @cached_property
@@ -45,7 +47,7 @@ class Shape:
 
     @property
     def share(self) -> float | None:
-        """The usual cell by what was offered."""
+        """The usual cell as a share of the offered load."""
         expected = self.offered.per_cell
         return None if expected is None or expected < FEW else (self.usual + POISSON) / expected
 
@@ -56,17 +58,17 @@ class Shape:
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """Of the windows that have rows, from the oldest."""
+        """The numbers of the windows that have rows, from the oldest."""
         return np.unique(self.left.window)
 
     @cached_property
     def column(self) -> NDArray[np.int64]:
-        """Of each row: where its window stands among those that have rows."""
+        """The index of each row's window in `numbers`."""
         return np.searchsorted(self.numbers, self.left.window).astype(np.int64)
 
     @cached_property
     def totals(self) -> NDArray[np.float64]:
-        """Views of each window."""
+        """The views of each window."""
         return np.bincount(self.column, weights=self.left.count, minlength=len(self.numbers)).astype(float)
 
     @cached_property
@@ -79,12 +81,12 @@ class Shape:
 
     @cached_property
     def partial(self) -> tuple[int, int]:
-        """How many of the oldest and of the newest windows hold too little in the usual campaign."""
+        """How many of the oldest and of the newest windows are low in the usual campaign."""
         return int(np.median(self._ends[0])), int(np.median(self._ends[1]))
 
     @cached_property
     def edge(self) -> tuple[int, int]:
-        """Up to which column, and from which one on, a window may be partial."""
+        """The columns between which windows are whole: those before the first and from the second on may be partial."""
         few = self.totals < (1 - EDGE) * self.usual_total
         few |= self.totals < self.usual_total - self.total_limit
         oldest, newest = max(1, _run(few)), max(1, _run(few[::-1]))
@@ -92,8 +94,9 @@ class Shape:
 
     @cached_property
     def whole(self) -> Flags:
-        """Rows of windows that were open from their beginning to their end. A boundary between campaigns may be taken
-        for its neighbour, so that a low cell near the end of its campaign is not held for one of them."""
+        """Rows of windows that were open from their beginning to their end. A low cell near the end of its campaign is
+        left out, because a boundary between campaigns may be off by some cells.
+        """
         first, end = self.edge
         order, starts, lengths = self._by_campaign
         place = np.arange(len(order)) - np.repeat(starts, lengths)
@@ -108,14 +111,14 @@ class Shape:
 
     @cached_property
     def _by_campaign(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-        """Rows by campaign and window, where each campaign starts among them, and how many it has."""
+        """Rows by campaign and window, the begin of each campaign among them, and its number of rows."""
         order = np.lexsort((self.left.window, self.left.campaign))
         starts = np.flatnonzero(np.diff(self.left.campaign[order], prepend=-1))
         return order, starts, np.diff(np.append(starts, len(order)))
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Of each campaign how many of its oldest cells are low, and of its newest."""
+        """How many of the oldest and of the newest cells of each campaign are low."""
         order, starts, lengths = self._by_campaign
         place, full = np.arange(len(order)), ~self.low[order]
         oldest = np.minimum.reduceat(np.where(full, place, len(order)), starts) - starts
@@ -124,12 +127,12 @@ class Shape:
 
     @property
     def windows(self) -> float:
-        """Of the usual campaign."""
+        """The number of windows of the usual campaign."""
         return float(np.median(self._by_campaign[2]))
 
     @cached_property
     def latency_ms(self) -> NDArray[np.int64] | None:
-        """Of whole windows, as the original has it: the last update less the window's end."""
+        """Latency of whole windows in the original's definition: the last update minus the window's end."""
         if self.left.delay_ms is None:
             return None
         rows = self.whole if self.left.is_split and self.whole.any() else ~self.low
@@ -141,7 +144,7 @@ class Shape:
 
     @property
     def curve(self) -> tuple[tuple[int, float], ...]:
-        """Of each window its seconds since the oldest, and its views by those that were offered."""
+        """For each window the seconds since the oldest one, and its views as a share of the offered load."""
         if not self.left.is_split or self.usual_total <= 0:
             return ()
         every = -(-len(self.numbers) // CURVE)
@@ -151,5 +154,5 @@ class Shape:
 
 
 def _run(flags: Flags) -> int:
-    """How many stand in a row at the beginning."""
+    """The number of leading flags that are set."""
     return len(flags) if flags.all() else int(np.argmin(flags))

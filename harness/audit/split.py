@@ -1,10 +1,10 @@
-"""Which line belongs to which campaign: lines that stand campaign after campaign, each from its newest window to its
-oldest, without a name of either.
+"""Divides lines among campaigns: the lines of a file are campaign after campaign, each from its newest window to its
+oldest, without any names.
 
-What tells a boundary: the newest window was still open when the files were written, so that its last update came before
-its end; the newest and the oldest window hold less than whole ones. Of all ways to deal the lines out, in lengths that
-differ by a window or two, the one is taken for which most boundaries have such evidence. It is believed when nearly all
-of them have it, and hardly any line inside of a campaign looks like the beginning of one.
+The evidence for a boundary: the newest window was still open when the files were written, so that its last update came
+before its end; the newest and the oldest window hold less than whole ones. Of all divisions into lengths that differ by
+a window or two, the one with the most evidence at its boundaries is chosen. It is accepted if nearly all boundaries
+have evidence, and hardly any line within a campaign looks like a beginning.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from harness.audit.left import Ints
 from harness.audit.scatter import is_low
 from harness.util.texts import many
 
-CLEARLY_MS, GAPS = 300, 10  # before its end, by so much and by so many gaps between two views of a cell
-BELIEVED, INSIDE = 0.9, 0.1  # of the boundaries
-RATHER = 3.0  # standard errors: as one of several signs
+CLEARLY_MS, GAPS = 300, 10  # least time before the window's end, in ms and in mean gaps between two views of a cell
+BELIEVED, INSIDE = 0.9, 0.1  # shares of the boundaries
+RATHER = 3.0  # standard errors: enough for one of several signs
 NONE = -(10**6)
 
 
@@ -28,7 +28,7 @@ NONE = -(10**6)
 class Split:
     starts: Ints | None  # the first line of each campaign
     opens: NDArray[np.bool_]  # lines whose window was still open
-    why: str = ""  # there is none
+    why: str = ""  # why there is no split
     cut: bool = False  # the lines end before the campaigns do
 
 
@@ -66,7 +66,7 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
 
 
 def _best(score: Ints, campaigns: int) -> Ints | None:
-    """By dynamic programming over the boundaries: `best[i]` of those that lead to line `base + i`."""
+    """Dynamic programming over the boundaries: `best[i]` is the best score of those that lead to line `base + i`."""
     rows = len(score)
     least, most = max(1, rows // campaigns - 1), -(-rows // campaigns) + 1
     spread = most - least
@@ -93,7 +93,9 @@ def _best(score: Ints, campaigns: int) -> Ints | None:
 
 
 def _even(delay: Ints, campaigns: int) -> Ints | None:
-    """An engine that fell behind was late by as much for all campaigns: dealt out evenly, lines of one window agree."""
+    """An engine that fell behind was equally late for all campaigns: if the lines are divided evenly, those of one
+    window agree.
+    """
     if len(delay) % campaigns:
         return None
     dealt = delay.reshape(campaigns, -1).astype(float)
@@ -104,7 +106,7 @@ def _even(delay: Ints, campaigns: int) -> Ints | None:
 
 
 def _cut(opens: NDArray[np.bool_], campaigns: int, rows: int) -> Split:
-    """Campaigns as they are seen are as long as each other, and too few."""
+    """The visible campaigns are equally long, and too few."""
     starts = np.flatnonzero(opens)
     lengths = np.diff(starts)
     seen = len(starts)

@@ -1,4 +1,4 @@
-"""From a path to all results below it: each is read, judged and forgotten but for what the table needs."""
+"""Finds all results below a path. Each is read and judged, and only what the table needs is kept."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from harness.model import Outcome, RedisAddress, UsageError
 from harness.services.redis import connect
 from harness.util.texts import many
 
-EVERY = 500  # results between two words of progress
+EVERY = 500  # results between two lines of progress
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the user says of the load: flags, and the lines of a file."""
+    """The load as the user gave it: flags, and the lines of a file."""
 
     flags: Mapping[str, Any]
     source: str = ""
@@ -28,7 +28,7 @@ class Known:
 
 
 def audit(target: str, known: Known, say: Callable[[str], None]) -> list[Audited]:
-    """Everything at a path or in a Redis, the worst first."""
+    """Audit everything at a path or in a Redis. The worst results come first."""
     audited = list(_live(target, known) if "://" in target else _files(Path(target), known, say))
     return sorted(_filed_twice(audited), key=_badness)
 
@@ -39,7 +39,7 @@ def _badness(each: Audited) -> tuple[int, float, str]:
 
 
 def _filed_twice(audited: Sequence[Audited]) -> Iterator[Audited]:
-    """Whose counts are the very same file as those of another place."""
+    """Adds a remark to results whose file of counts is identical to another one."""
     places: dict[str, list[str]] = {}
     for each in audited:
         if each.digest:
@@ -94,7 +94,9 @@ def _file(root: Path, file: Path, trouble: str, known: Known) -> Audited:
 
 
 def _below(root: Path) -> Iterator[tuple[Path, str]]:
-    """A file that is named is read whatever it is; in a folder only what looks like results. With it why not."""
+    """A named file is read whatever it is; in a folder only files that look like results. The second value is the
+    reason why something can't be read.
+    """
     if root.is_file():
         yield root, ""
         return

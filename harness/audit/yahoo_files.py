@@ -1,5 +1,6 @@
-"""`seen.txt` and `updated.txt` as the original benchmark writes them: a number a line, campaign after campaign, each
-from its newest window to its oldest, and no name of either."""
+"""`seen.txt` and `updated.txt` of the original benchmark: a number a line, campaign after campaign, each from its
+newest window to its oldest, without any names.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from harness.audit.split import split
 
 SEEN, UPDATED = "seen.txt", "updated.txt"
 EXAMPLES = 3
-LONGEST = 18  # digits of a number that fits
+LONGEST = 18  # most digits of a number that fits
 PLAIN = re.compile(rb"(?:[0-9]{1,18}\s+)+")
 NEARLY_ALL = 0.8
 
 
 def read(seen: Path, offered: Offered) -> Left:
-    """The two files of one run; `updated.txt` may be missing."""
+    """Read the two files of one run. `updated.txt` may be missing."""
     faults: list[str] = []
     doubts: list[str] = []
     updated = seen.with_name(UPDATED)
@@ -60,7 +61,7 @@ def _is_number(word: bytes) -> bool:
 
 
 def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Left:
-    """Each line as the cell that it is, as far as that can be told."""
+    """Assigns each line to its cell as far as that is possible."""
     if not len(count):
         return Left(place, count, count, count, delay)
     once, often = listed.copies(count, delay, offered.campaigns)
@@ -78,8 +79,8 @@ def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Lef
         return Left(place, untold, untold, count, delay, times, faults, unsplit)
     lengths = np.diff(np.append(found.starts, len(count)))
     campaign = np.repeat(np.arange(len(lengths)), lengths)
-    back = np.arange(len(count)) - np.repeat(found.starts, lengths)  # 0: the newest
+    back = np.arange(len(count)) - np.repeat(found.starts, lengths)  # 0: the newest window
     is_open = found.opens[found.starts]
-    if is_open.mean() >= NEARLY_ALL:  # a campaign without a view in the newest window begins with the one before
+    if is_open.mean() >= NEARLY_ALL:  # a campaign without a view in the newest window begins with the window before
         back += np.repeat(~is_open, lengths)
     return Left(place, campaign, int(back.max()) - back, count, delay, times)

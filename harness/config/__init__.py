@@ -1,1 +1,1 @@
-"""A scenario: its keys, from keys and flags to one RunSpec, and values that conflict."""
+"""A scenario: its keys, their resolution with flags to one RunSpec, and conflicting values."""

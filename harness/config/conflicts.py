@@ -1,6 +1,6 @@
-"""Values that are each allowed alone, and clash: a run of them could not be done, or not be judged.
+"""Conflicts of values that are each allowed alone: a run of them would be impossible, or could not be judged.
 
-Each function below refuses one kind of clash, and says which value to change.
+Each function below refuses one kind of conflict, with a message that names the value to change.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from workloads.base import NEVER, Kind
 from workloads.registry import codec_of, length_ms_of, oracle_of, results_of
 from workloads.sentinels import closes_ms_of, group_of
 
-# "Inside the watermark" leaves this much for the road from the generator to the engine.
+# Events within the watermark need this much time from the generator to the engine.
 ROAD_MS = 2000
-# More cells than this, and the ledger is no longer something one process should hold.
+# One process should not hold a ledger of more cells.
 MAX_CELLS = 20_000_000
-# More probes than this, and they are no probes but a load.
+# More probes would be a load of their own.
 MAX_PROBES_PER_S = 10_000
-# No letter has a meaning in a pattern of keys.
+# None of these characters has a meaning in a pattern of keys.
 KEY_PREFIX, KEY_PREFIX_LETTERS = re.compile(r"[A-Za-z0-9:._/-]+"), "letters, digits and any of : . _ / -"
 REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
-# As Spark reads it: slots, and how often a task may fail.
+# In Spark's syntax: slots, and how often a task may fail.
 LOCAL_MASTER = re.compile(
     r"local|local\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\]|local-cluster\[(\s*[1-9]\d*\s*,){2}\s*[1-9]\d*\s*\]"
 )
@@ -43,8 +43,9 @@ def refuse_clashes(
     explicit_limit: bool,
     of_scenario: Collection[str] = (),
 ) -> None:
-    """`batch` is the engine of a backfill. `explicit_limit`: somebody said how many events may be dropped as late.
-    `of_scenario`: keys of `conf` that the scenario has set."""
+    """Refuse values that conflict. `batch` is the engine of a backfill. `explicit_limit`: the user gave a limit of
+    events dropped as late. `of_scenario`: keys of `conf` that the scenario sets.
+    """
     registry.refuse_unknown(manifest)
     if not explicit_limit:
         _of_watermark(spec, claim)
@@ -88,7 +89,7 @@ def _of_final(spec: RunSpec, claim: SinkClaim) -> None:
 
 
 def _of_template(spec: RunSpec, manifest: EngineManifest) -> None:
-    """Which names a pattern may have, the question says."""
+    """The question decides the names that a pattern may have."""
     if manifest.source != "redis:template":
         return
     asked = results_of(spec.tape)
@@ -100,9 +101,10 @@ def _of_template(spec: RunSpec, manifest: EngineManifest) -> None:
 
 
 def _of_watermark(spec: RunSpec, claim: SinkClaim) -> None:
-    """Events that come too late although none may be dropped.
+    """Events may be too late although none may be dropped.
 
-    What comes in order may have any watermark: all that is late then was made late by the engine's own reading.
+    Any watermark is allowed for events in order: then all late events were made late by the engine's own order of
+    reading.
     """
     reach, room = spec.tape.reach_ms, max(0, spec.watermark_ms - ROAD_MS)
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room:
@@ -114,7 +116,7 @@ def _of_watermark(spec: RunSpec, claim: SinkClaim) -> None:
 
 
 def _of_sizes(spec: RunSpec) -> None:
-    """More than can be sent or judged."""
+    """More events or cells than can be sent or judged."""
     length_ms = spec.tape.warm_up_ms + spec.tape.load_ms
     cells = len(results_of(spec.tape).keys) * (length_ms + spec.tape.reach_ms) // spec.window_ms
     if cells > MAX_CELLS:
@@ -128,19 +130,19 @@ def _of_sizes(spec: RunSpec) -> None:
             f"probes = {spec.tape.probes:,} in each window of {spec.window_ms} ms are {probes_per_s:,.0f} records a "
             f"second; up to {MAX_PROBES_PER_S:,} are allowed. Lower probes or lengthen the window."
         )
-    most_warmed_up = MAX_SERVERS // 2 - 1  # a warm-up numbers them and that of the probes anew
+    most_warmed_up = MAX_SERVERS // 2 - 1  # a warm-up has numbers of its own for them and for the server of the probes
     if spec.tape.warm_up and spec.tape.servers > most_warmed_up:
         raise UsageError(wrong("servers", spec.tape.servers, f"at most {most_warmed_up:,} with a warm-up"))
 
 
 def _of_requirements(spec: RunSpec) -> None:
-    """What the scenario is about can't come about."""
+    """The input of the scenario can't have what it requires."""
     for why in impossible(spec):
         raise UsageError(why)
 
 
 def _of_services(spec: RunSpec) -> None:
-    """What is said of a Kafka or a Redis has to be said beside its address."""
+    """Options of Kafka and Redis need an address."""
     if spec.kafka_config and not spec.kafka:
         raise UsageError(
             wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,")
@@ -156,7 +158,7 @@ def _of_services(spec: RunSpec) -> None:
 
 
 def _of_prefix(spec: RunSpec, manifest: EngineManifest) -> None:
-    """The keys of a Redis that is shared."""
+    """A prefix of keys is for a shared Redis only."""
     if not spec.redis_prefix:
         return
     if not spec.redis:
@@ -194,7 +196,7 @@ def _of_master(spec: RunSpec) -> None:
 
 
 def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection[str]) -> None:
-    """One that nobody reads, or that can't be what it is."""
+    """Options that the engine does not read, or with impossible values."""
     usual = {each.name: each.default for each in fields(spec) if each.name in own_options.ORDERS}
     orders = {name: getattr(spec, name) for name, default in usual.items() if getattr(spec, name) != default}
     if mistake := own_options.mistake_of_orders(manifest, orders):
@@ -210,8 +212,9 @@ def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection
 
 
 def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
-    """Without evidence of what was dropped as late, folding fewer events and all of them gives bounds: of values that
-    only grow."""
+    """Without evidence of dropped events, the counts with and without late events are bounds, but only for values that
+    never fall.
+    """
     oracle = oracle_of(spec)
     falling = [value.name for value in oracle.values if value.kind is Kind.SUM]
     if claim.late != "drop" or manifest.evidence != "none" or not (falling or oracle.merges):
@@ -225,7 +228,7 @@ def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> Non
 
 
 def _of_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
-    """Where the job can't count by it, or nobody could tell what it made of it."""
+    """The job can't count by this time, or its results could not be judged."""
     if spec.time not in claim.times:
         whose = f"those of sink {claim.name!r} of {manifest.id} in {spec.workload}"
         raise UsageError(wrong("time", spec.time, f"one of {', '.join(claim.times)} ({whose})"))
@@ -244,7 +247,7 @@ def _of_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
 
 
 def _of_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
-    """A state is read as cells with a count, and held against what Spark's checkpoint says of each batch."""
+    """A state is read as cells with a count, and compared with the checkpoint's record of each batch."""
     if not spec.states:
         return
     oracle, whys = oracle_of(spec), []
@@ -264,7 +267,7 @@ def _of_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> Non
 
 
 def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
-    """Where the job reads no files, or nobody could tell which side of a seam an event belongs to."""
+    """The job reads no files, or the side of an event at the seam would be unknown."""
     history_ms = spec.tape.history_ms
     if spec.seam != "offset" and not history_ms:
         raise UsageError(
@@ -294,7 +297,7 @@ def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
 
 
 def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -> None:
-    """Where its answer could not be found, or not be held against that of the stream."""
+    """The batch's results could not be found, or not be compared with those of the stream."""
     missing = []
     if batch.batch_sink is None:
         missing.append("drops late events, which a batch has to count")

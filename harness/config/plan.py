@@ -1,6 +1,6 @@
-"""From a scenario file and the flags to one RunSpec with every default resolved and every mistake explained.
+"""Resolves a scenario file and the flags to one RunSpec with all defaults, and explains every mistake.
 
-A key means the same in a scenario file and as a flag; flags win. Nothing is started or written here.
+A key means the same in a scenario file and as a flag; flags take precedence. Nothing is started or written here.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ PROFILE_NUMBERS = WHOLE_PROFILE_NUMBERS | {
     "start_per_s": (0, 10_000_000),
     "low_per_s": (0, 10_000_000),
 }
-OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # which not every workload understands
-SAME_NAME = (  # keys that are fields of a run as they are
+OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some workloads support
+SAME_NAME = (  # keys that are copied to fields of a run
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
     *("kafka", "kafka_config", "redis", "redis_prefix", "reset", "archive", "web", "patience"),
@@ -59,18 +59,18 @@ SAME_NAME = (  # keys that are fields of a run as they are
 
 
 def scenarios() -> dict[str, str]:
-    """The shipped scenarios of all workloads, each with its first comment line."""
+    """Return the first comment line of each shipped scenario by its name."""
     found = {name: path.read_text(encoding="utf-8").splitlines() for name, (path, _) in sorted(_shipped().items())}
     return {name: lines[0].lstrip("# ") for name, lines in found.items()}
 
 
 def _shipped() -> dict[str, tuple[Path, str]]:
-    """Where each scenario lies, and of which workload it is."""
+    """The path and the workload of each scenario."""
     return {path.stem: (path, name) for name in WORKLOADS for path in folder_of(name).glob("scenarios/*.toml")}
 
 
 def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
-    """A shipped scenario by name or anybody's by path; its short name and its keys."""
+    """Read a shipped scenario by name or any other by path. Return its short name and its keys."""
     shipped = _shipped()
     path, workload = (Path(name), AD_IMPRESSIONS) if name.endswith(".toml") else shipped.get(name, (Path(name), ""))
     if not workload or not is_file(path):
@@ -92,7 +92,7 @@ def read_scenario(name: str) -> tuple[str, dict[str, Any]]:
 def resolve(
     name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any], manifest_of: Callable[[str, str], EngineManifest]
 ) -> tuple[RunSpec, EngineManifest]:
-    """Everything decided. `manifest_of` finds an engine by its id or path, with its job of a workload."""
+    """Resolve a run. `manifest_of` finds an engine by its id or path, with its job for a workload."""
     given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
     values = {key: each.read(each.default) for key, each in KEYS.items() if each.default is not None} | given
     _refuse_seeds_beyond(values["seed"], values["repeat"])
@@ -121,13 +121,13 @@ def resolve(
 
 
 def _together(scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """A flag wins. One setting of an engine leaves the scenario's other ones as they are."""
+    """Flags take precedence. A flag for one setting of an engine keeps the scenario's other settings."""
     conf = {**scenario.get("conf", {}), **flags.get("conf", {})}
     return {**scenario, **flags, **({"conf": conf} if conf else {})}
 
 
 def _tape(values: Mapping[str, Any], workload: Workload, dials: Disorder) -> TapeSpec:
-    """What is sent, before a fault of the input changes it."""
+    """The tape before a fault of the input changes it."""
     sizes = {key: values[key] if key in workload.keys else 0 for key in ("campaigns", "probes")}
     before_ms = _before_the_epoch_ms(values["warm_up"], values["history"] + values["backlog"])
     return TapeSpec(
@@ -151,14 +151,13 @@ def _tape(values: Mapping[str, Any], workload: Workload, dials: Disorder) -> Tap
 
 
 def _fault(values: Mapping[str, Any], manifest: EngineManifest, claim: SinkClaim) -> FaultSpec:
-    """The one that was asked for, or the one that is usual for such a sink."""
     if values["fault"]:
         return faults.parse(values["fault"])
     return faults.default_fault(manifest, claim, values["duration"])
 
 
 def _as_given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run takes over from its keys, whatever its engine and its tape are."""
+    """Fields of a run that depend on its keys only, not on engine and tape."""
     return {
         "window_ms": values["window"],
         "watermark_ms": values["watermark"],
@@ -185,12 +184,12 @@ def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> Non
 
 
 def workload_of(keys: Mapping[str, Any]) -> str:
-    """The id of the workload that is asked for: by it an engine's sinks are known."""
+    """Return the id of the workload in these keys, which decides an engine's sinks."""
     return chosen(keys.get("workload", KEYS["workload"].default)).id
 
 
 def rounds_of(name: str, scenario: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
-    """How many fresh runs are asked for."""
+    """Return the number of rounds."""
     given = _together(_checked(scenario, f"scenario {name}"), _checked(flags, "flag"))
     rounds = int(given.get("repeat", KEYS["repeat"].default))
     refuse_one_database_for(rounds, given.get("redis", ""), reset=given.get("reset", False))
@@ -204,7 +203,7 @@ def _refuse_seeds_beyond(first: int, rounds: int) -> None:
 
 
 def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
-    """Several runs need one that may be emptied before each."""
+    """Refuse several runs on one existing database, unless it may be emptied before each."""
     if runs > 1 and redis and not reset:
         raise UsageError(
             f"{runs} runs share one existing Redis database, and each has to find it empty: add --reset, or leave "
@@ -213,12 +212,12 @@ def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
 
 
 def public(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys or flags as they may be saved: nothing secret in them."""
+    """Return keys or flags without secrets, as they may be saved."""
     return {**keys, "redis": redacted(keys["redis"])} if "redis" in keys else dict(keys)
 
 
 def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Each given value, read; unknown keys and wrong values are told from whom they come."""
+    """Reads each value. Errors name the source of an unknown key or wrong value."""
     result = {}
     for key, value in table.items():
         if key not in KEYS:
@@ -243,7 +242,7 @@ def _claim(manifest: EngineManifest, sink: str) -> SinkClaim:
 
 
 def disorder_of(value: str | Mapping[str, Any]) -> tuple[str, Disorder]:
-    """`mobile`, `mobile,late_share=0.01`, `skew_max_ms=50`, or a table of dials with an optional `preset`."""
+    """Parse `mobile`, `mobile,late_share=0.01`, `skew_max_ms=50`, or a table of dials with an optional `preset`."""
     if isinstance(value, str):
         words = [word.strip() for word in value.split(",")]
         preset = "none" if "=" in words[0] else words.pop(0)

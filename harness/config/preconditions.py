@@ -1,5 +1,6 @@
-"""Refuse a run that can't have what its scenario is about, before it starts; harness/judging/scenario_conditions.py
-judges whether it had it."""
+"""Refuses a run before it starts if its input can't have what the scenario requires.
+harness/judging/scenario_conditions.py judges afterwards whether it had it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from harness.model import AD_IMPRESSIONS, Required, RunSpec
 from harness.util.texts import many
 
 LARGEST_CELL = 128  # bytes of a cell in RocksDB: 54 to 87 were measured
-VIEWS = 3  # one in so many events of the ads is counted, nearly
+VIEWS = 3  # about one in so many events of the ads is counted
 
 
 def impossible(spec: RunSpec) -> Iterator[str]:
-    """What of it the plan itself rules out, as sentences."""
+    """Yield a sentence for each requirement that the plan rules out."""
     for name in spec.requires:
         if why := POSSIBLE[name](spec):
             yield f"The scenario {spec.scenario} needs {WHAT[name]}, and {why}"

@@ -1,7 +1,7 @@
-"""Every key of a scenario, which is also a flag of the same name: how it is read, its default, its help.
+"""Every key of a scenario, which is also a flag of the same name: its reader, its default, its help.
 
-A reader gets what TOML or the command line gives and returns the value as a RunSpec wants it, or raises `Wrong` with
-what is allowed; harness/config/plan.py makes the sentence.
+A reader converts a value from TOML or the command line for a RunSpec, or raises `Wrong` with the allowed values;
+harness/config/plan.py makes the message.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
 LONGEST_MS = 24 * 3_600_000
 
 
-class Wrong(Exception):  # noqa: N818  (it is what is said of a value)
-    """A value that can't be; says what is allowed, and which allowed word is near."""
+class Wrong(Exception):  # noqa: N818  (it describes a value)
+    """An invalid value, with the allowed ones and the nearest allowed word."""
 
     def __init__(self, allowed: str, near: str = "") -> None:
         super().__init__(allowed)
@@ -40,11 +40,11 @@ class Wrong(Exception):  # noqa: N818  (it is what is said of a value)
 
 @dataclass(frozen=True)
 class Reader:
-    """Gives a value as a RunSpec wants it, or raises `Wrong`."""
+    """Converts a value for a RunSpec, or raises `Wrong`."""
 
     take: Callable[[Any], Any]
-    shape: str = ""  # what `--help` puts for the value
-    allowed: str = ""  # ... and says of it
+    shape: str = ""  # the placeholder of the value in `--help`
+    allowed: str = ""  # the allowed values in `--help`
 
     def __call__(self, value: Any) -> Any:
         return self.take(value)
@@ -52,15 +52,15 @@ class Reader:
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a scenario, the flag of the same name, and what it is when nobody says."""
+    """One key of a scenario and the flag of the same name, with its default."""
 
     read: Reader
     default: Any
     help: str
-    usual: str = ""  # the default in words, where the value says nothing
+    usual: str = ""  # the default in words, if the value itself is not clear
 
     def explained(self, usual: str = "") -> str:
-        """All that `--help` says of the flag. `usual`: what a command takes where it is not the key's own default."""
+        """Return the help text of the flag. `usual` is a command's default if it differs from the key's."""
         allowed = f": {self.read.allowed}" if self.read.allowed else ""
         own = f"{self.default:g}" if isinstance(self.default, float) else str(self.default or "")
         default = usual or self.usual or own
@@ -103,7 +103,7 @@ def _above_zero(what: str, high: float, shape: str) -> Reader:
 
 
 def _ms(value: Any) -> float | None:
-    """A time with its unit in milliseconds, or none."""
+    """A time with its unit in milliseconds; None if it is invalid."""
     match = TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     return float(match[1]) * UNIT_MS[match[2]] if match else None
 
@@ -116,7 +116,7 @@ def _duration_ms(value: Any) -> int:
 
 
 def _lateness_ms(value: Any) -> int:
-    """Also none at all: `0`, with or without a unit."""
+    """Also allows no lateness: `0`, with or without a unit."""
     ms = 0.0 if not isinstance(value, bool) and value in (0, "0") else _ms(value)
     if ms is None or (ms and not 1 <= ms <= LONGEST_MS):
         raise Wrong("0, or a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
@@ -124,7 +124,7 @@ def _lateness_ms(value: Any) -> int:
 
 
 def _trigger(value: Any) -> str:
-    """In the words of Spark, which also reads `2 seconds`."""
+    """A time in Spark's words, which may also be the input: `2 seconds`."""
     words = re.fullmatch(r"(\S+) (millisecond|second|minute|hour)s?", value.strip()) if isinstance(value, str) else None
     try:
         ms = _lateness_ms(f"{words[1]}{SHORT[words[2]]}" if words else value)
@@ -134,7 +134,9 @@ def _trigger(value: Any) -> str:
 
 
 def as_whole(value: Any) -> int | None:
-    """A whole number exactly as it was written, or none: a float has no room for 2^53 + 1."""
+    """Return a whole number exactly as it was written, else None. Digits are not parsed as a float, which can't hold
+    2^53 + 1.
+    """
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -151,7 +153,7 @@ def as_whole(value: Any) -> int | None:
 
 
 def as_number(value: Any) -> float | None:
-    """A finite one, or none."""
+    """Return a finite number, else None."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:
@@ -186,7 +188,7 @@ def _conf(value: Any) -> dict[str, str]:
 
 
 def _said(value: Any) -> str:
-    """A value of a setting as its engine reads it; "" for what is none."""
+    """A value of a setting in the engine's form; "" if it is invalid."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

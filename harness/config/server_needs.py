@@ -1,4 +1,4 @@
-"""What a run needs of a Kafka and a Redis that are not ours, so that they can be asked for it before it starts."""
+"""The needs of a run from an existing Kafka and Redis, which are checked before it starts."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from harness.model import EngineManifest, RunSpec
 from harness.services.external import Wants
 from workloads.registry import results_of
 
-RECORD_BYTES = 260  # of an event as it lies in Kafka, of the shipped workloads
-CELL_BYTES = 130  # of a count and the time of its last change, in Redis
-ROW_BYTES = 150  # of a table
-SPARE_BYTES = 1_000_000  # what the server takes for the connections of a run, and we for ourselves
+RECORD_BYTES = 260  # of an event in Kafka, for the shipped workloads
+CELL_BYTES = 130  # of a count and the time of its last change in Redis
+ROW_BYTES = 150  # of a row of a table
+SPARE_BYTES = 1_000_000  # for the connections of a run, and the harness' own keys
 # Shipped engines that open transactions, and sinks that run scripts in Redis.
 TRANSACTIONAL, SCRIPTED = ("kafka-streams", "quix"), ("fenced", "highest")
 
 
 def wanted(spec: RunSpec, manifest: EngineManifest) -> Wants:
-    """Of a job of somebody's own only what every run needs is known."""
+    """Return the needs of a run. For a user's own job only the needs of every run are known."""
     load, tables = Schedule(spec.tape), results_of(spec.tape).tables
     rows = len(tables.texts) + sum(map(len, tables.sets.values())) + sum(map(len, tables.hashes.values()))
     windows = 2 + (spec.tape.warm_up_ms + spec.tape.load_ms) // spec.window_ms

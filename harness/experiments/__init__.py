@@ -1,1 +1,1 @@
-"""Many runs or measurements with one question."""
+"""Experiments of many runs or measurements with one question."""

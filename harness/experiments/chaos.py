@@ -1,8 +1,8 @@
-"""Faults, engines and sinks crossed, and what class of guarantee each of them was seen to keep. Pure.
+"""Faults crossed with engines and sinks, and the class of guarantee that each was seen to keep. Pure.
 
-A tier is a readable file that lists its cases; faults of one's own replace the list. A case is one engine, one sink
-and one fault, run a few times with one seed after the other. Its runs become a cell of the guarantee card. Beside each
-seed a run without a fault, the twin, says what would have been anyway.
+A tier is a readable file that lists its cases; faults from the command line replace the list. A case is one engine, one
+sink and one fault, run a few times with consecutive seeds. Its runs become a cell of the guarantee card. For each seed
+a baseline run without a fault shows what happens anyway.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from workloads.shipped import folder_of
 TIERS = folder_of(AD_IMPRESSIONS) / "chaos"
 NO_FAULT = "none"
 EVERY = "every"
-MOST_JOBS = 4  # more than this were never tried
+MOST_JOBS = 4  # more were never tested
 
 
 class Seen(StrEnum):
-    """The class that counts were seen to be of."""
+    """The class of the observed counts."""
 
     EXACTLY_ONCE = "exactly once"
     AT_LEAST_ONCE = "at least once"
     AT_MOST_ONCE = "at most once"
     NONE = "none"
-    STOPPED = "stopped loudly"  # for good, and not one count of it wrong
-    STUCK = "stuck"  # it hangs without a word, which is no loud stop
+    STOPPED = "stopped loudly"  # for good, without a wrong count
+    STUCK = "stuck"  # it hangs silently
     NOT_POSSIBLE = "n/a"
     UNKNOWN = "unknown"
 
 
-# What keeps each promise. A loud stop is an outage and breaks none; to hang keeps none.
+# The classes that keep each claim. A loud stop is an outage and breaks no claim; a hanging engine keeps none.
 KEEPS: Mapping[str, frozenset[Seen]] = {
     "exactly-once": frozenset({Seen.EXACTLY_ONCE, Seen.STOPPED}),
     "at-least-once": frozenset({Seen.EXACTLY_ONCE, Seen.AT_LEAST_ONCE, Seen.STOPPED}),
@@ -56,7 +56,7 @@ UNDECIDED = (Seen.NOT_POSSIBLE, Seen.UNKNOWN)
 
 @dataclass(frozen=True)
 class Case:
-    """One run that is wanted."""
+    """One planned run."""
 
     engine: str
     sink: str
@@ -70,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Wrong:
-    """How many counts are wrong in which way: L, D and M of the classes."""
+    """The number of wrong counts by kind: L, D and M of the classes."""
 
     lost: int = 0
     duplicated: int = 0
@@ -90,23 +90,24 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     seen: Seen
     sentence: str
-    run: str = ""  # its directory, below that of the experiment; empty: nothing was run
+    run: str = ""  # its directory, relative to the experiment's; empty: nothing was run
     wrong: Wrong = Wrong()
     words: tuple[str, ...] = ()
     recovery: tuple[Recovery, ...] = ()
-    broken: bool = False  # the machine or our own program was at fault: when the experiment goes on, it is tried again
-    beside: bool = False  # another run went on meanwhile and took its part of the machine
-    came: str = ""  # of an engine that was changed: the word for what came of it
+    broken: bool = False  # the machine or our own program was at fault: a resumed experiment tries it again
+    beside: bool = False  # another run shared the machine
+    came: str = ""  # for an upgrade: the word for its outcome
 
     @property
     def is_again(self) -> bool:
-        """Whether it is to be made again, alone. Wrong counts are wrong on any machine, and stand; what decided nothing
-        may have lacked the CPU that the other took."""
+        """True if the case must run again, alone. Wrong counts are wrong on any machine, and stand; an undecided run
+        may have lacked the CPU that the other run took.
+        """
         return self.beside and self.seen is Seen.UNKNOWN
 
 
@@ -119,12 +120,12 @@ class Cell:
     claim: str
     fault: str
     seen: Seen
-    kept: bool | None  # None: nobody knows, or it can't be done there
+    kept: bool | None  # None: unknown, or not possible there
     runs: int
     wrong: Wrong
     words: tuple[str, ...]
     recovery: Mapping[str, Quantity]
-    witness: str  # directory of the run that says most
+    witness: str  # directory of the run that shows it
     sentence: str
     came: str = ""
 
@@ -134,8 +135,8 @@ class Card:
     """The guarantee card."""
 
     cells: tuple[Cell, ...]
-    again: tuple[Ran, ...] = ()  # that decided nothing beside another run, and were made again alone
-    beside: bool = False  # some went beside each other
+    again: tuple[Ran, ...] = ()  # runs that were undecided beside another run, and were made again alone
+    beside: bool = False  # some runs shared the machine
 
     @property
     def broken(self) -> tuple[Cell, ...]:
@@ -143,7 +144,7 @@ class Card:
 
     @property
     def outcome(self) -> Outcome:
-        """Below a claim is FAIL; nothing known of a cell, or of all of them, UNKNOWN."""
+        """FAIL if a cell is below its claim; else UNKNOWN if a cell, or every cell, is undecided."""
         if self.broken:
             return Outcome.FAIL
         seen = [cell.seen for cell in self.cells]
@@ -165,7 +166,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Rows:
-    """A part of a tier: each fault on each of these sinks. No sinks: all that the engine has."""
+    """A part of a tier: each fault on each of these sinks. Without sinks, all sinks of the engine."""
 
     engine: str
     faults: tuple[str, ...]
@@ -177,11 +178,11 @@ class Tier:
     """The content of a tier's file."""
 
     cases: tuple[Rows, ...]
-    name: str = ""  # as it was asked for
+    name: str = ""  # as the user gave it
     scenario: str = "calm"
-    keys: Mapping[str, Any] = field(default_factory=dict)  # of a scenario, for all of its runs
+    keys: Mapping[str, Any] = field(default_factory=dict)  # keys of a scenario, for all of its runs
     twins: bool = True
-    pairs: int = 0  # so many pairs of faults more, drawn from the seed
+    pairs: int = 0  # number of additional pairs of faults, drawn from the seed
 
 
 CASE_KEYS = tuple(each.name for each in fields(Rows))
@@ -189,7 +190,7 @@ TIER_KEYS = tuple(each.name for each in fields(Tier) if each.name != "name")
 
 
 def tiers() -> dict[str, str]:
-    """Each with its first comment line."""
+    """Return the first comment line of each tier by its name."""
     names = {path.stem: path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") for path in TIERS.glob("*.toml")}
     return dict(sorted(names.items(), key=lambda item: list(ORDER).index(item[0])))
 
@@ -198,7 +199,7 @@ ORDER = ("smoke", "pr", "upgrade", "upgrades", "nightly")
 
 
 def read_tier(name: str) -> Tier:
-    """A shipped tier by name, or anybody's by the path of its file."""
+    """Read a shipped tier by name, or a user's own by the path of its file."""
     path = Path(name) if name.endswith(".toml") else TIERS / f"{name}.toml"
     if not is_file(path):
         names = list(tiers())
@@ -209,7 +210,7 @@ def read_tier(name: str) -> Tier:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         tier = replace(msgspec.convert(table, Tier), name=name)
-    except (OSError, ValueError, RecursionError) as error:  # of TOML, UTF-8 and msgspec too
+    except (OSError, ValueError, RecursionError) as error:  # includes the errors of TOML, UTF-8 and msgspec
         raise UsageError(f"The tier {path} can't be read: {why(error)}.") from None
     _refuse_unknown(path, table, TIER_KEYS)
     for rows in table["cases"]:
@@ -218,7 +219,7 @@ def read_tier(name: str) -> Tier:
 
 
 def _refuse_unknown(path: Path, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """A key that nobody reads would leave out what was asked for."""
+    """An ignored key would silently leave out what the user asked for."""
     if unknown := next((key for key in table if key not in known), None):
         raise UsageError(
             f"The tier {path}: unknown key {unknown!r}; the keys there are {', '.join(known)}{nearest(unknown, known)}."
@@ -226,7 +227,9 @@ def _refuse_unknown(path: Path, table: Mapping[str, Any], known: Sequence[str]) 
 
 
 def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: Mapping[str, Kind]) -> list[Case]:
-    """In the order in which they are written, none twice. `every` stands for each fault at its usual moment."""
+    """Return the cases in the order of the file without repetitions. `every` stands for each fault at its usual
+    moment.
+    """
     wanted: dict[Case, None] = {}
     for row in rows:
         faults = [f"{kind.name}@{kind.usual}" for kind in kinds.values()] if row.faults == (EVERY,) else row.faults
@@ -236,7 +239,7 @@ def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: 
 
 
 def drawn(cases: Sequence[Case], pairs: int, seed: int, kinds: Mapping[str, Kind]) -> list[Case]:
-    """Pairs of faults, the second soon after the first is over: most bugs of recovery need no more than two."""
+    """Draw pairs of faults, the second soon after the first is over: most bugs of recovery need no more than two."""
     dice = random.Random(f"chaos {seed}")
     places = list(dict.fromkeys((case.engine, case.sink) for case in cases))
     timed = [kind for kind in kinds.values() if "time" in kind.moments and kind.reshape is None]
@@ -250,7 +253,7 @@ def drawn(cases: Sequence[Case], pairs: int, seed: int, kinds: Mapping[str, Kind
 
 
 def runs_of(cases: Sequence[Case], seed: int, rounds: int, *, twins: bool) -> list[Case]:
-    """All runs in order: the twins of an engine and sink before its faults."""
+    """Return all runs in order: the baseline runs of an engine and sink before its faults."""
     wanted: dict[Case, None] = {}
     for case in cases:
         for number in range(rounds):
@@ -271,14 +274,16 @@ def announced(case: Case, wanted: Sequence[Case]) -> str:
 
 
 def standing(done: Sequence[Ran]) -> list[Ran]:
-    """What counts: that decided nothing beside another run gives way to the same case alone."""
+    """Return the results that count: an undecided run that shared the machine is replaced by the same case alone."""
     alone = {each.case for each in done if not each.is_again}
     return [each for each in done if not (each.is_again and each.case in alone)]
 
 
 def next_of(wanted: Sequence[Case], done: Sequence[Ran], going: Sequence[Case], judged: Sequence[Case]) -> Case | None:
-    """Who may begin beside those whose engines are up (`going`) and those that are only judged any more. None: nobody,
-    before one of them is done. A fault waits for its twin, and what is made again for all others."""
+    """Return the next case to start beside those whose engines are up (`going`) and those that are only being judged
+    (`judged`). None: no case may start before one of them is done. A fault waits for its baseline run, and a repeated
+    case for all others.
+    """
     under_way = {*going, *judged}
     again = {each.case for each in done if each.is_again}
     left = pending(wanted, done)
@@ -291,17 +296,17 @@ def next_of(wanted: Sequence[Case], done: Sequence[Ran], going: Sequence[Case], 
 
 
 def carried(cores: float, memory_bytes: int, need_bytes: int) -> int:
-    """How many runs at a time a machine carries: one a core, as far as the memory goes."""
+    """Return how many runs the machine can do at a time: one per core, limited by memory."""
     by_memory = memory_bytes // need_bytes if need_bytes else MOST_JOBS
     return max(1, min(int(cores), by_memory, MOST_JOBS))
 
 
-# What can't be read, may be read in two ways, has a wrong state, or changes with the engine's end, guarantees nothing.
+# Unreadable or ambiguous results, a wrong state, and results that change when the engine stops guarantee nothing.
 NOTHING_SURE = ("readable", "ambiguous", "order", "state", "stopped")
 
 
 def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, planned: bool) -> tuple[Seen, Wrong]:
-    """The class of one run. What an engine that is gone did not reach is unseen, and not lost."""
+    """Return the class of one run. Events that a stopped engine did not reach are unseen, and not lost."""
     if planned and any(not report.reachable for report in faults):
         return Seen.NOT_POSSIBLE, Wrong()
     landed = any(report.landed for report in faults)
@@ -318,8 +323,9 @@ def classified(verdict: Verdict, faults: Sequence[FaultReport], state: str, *, p
 
 
 def against_claim(verdict: Verdict, faults: Sequence[FaultReport], state: str, claim: str, *, planned: bool) -> str:
-    """Whether a FAIL is one that the sink's declared guarantee allows, in words; "" where it says nothing of that: the
-    run is no FAIL, or how often events count is not what failed."""
+    """Return in words whether the sink's declared guarantee allows a FAIL; "" if the run is no FAIL, or failed in
+    something else than how often events count.
+    """
     if verdict.outcome is not Outcome.FAIL:
         return ""
     seen, _ = classified(verdict, faults, state, planned=planned)
@@ -331,12 +337,12 @@ def against_claim(verdict: Verdict, faults: Sequence[FaultReport], state: str, c
 
 
 def _not_of_the_sink(verdict: Verdict) -> bool:
-    """A wrong value beside events that are lost or counted twice may come of these."""
+    """A wrong value beside lost or duplicated events may result from these."""
     return bool(_check(verdict, "shifted")) or (bool(_check(verdict, "wrong")) and wrong_of(verdict) == Wrong())
 
 
 def wrong_of(verdict: Verdict) -> Wrong:
-    """L, D and M. A count where no event lies is one too many."""
+    """Return L, D and M. An event counted in a cell without events is a duplicate."""
     counted = {name: _check(verdict, name) for name in ("lost", "duplicated", "phantom", "masked", "late")}
     if any(check.name == "late" and check.word == "lost" for check in verdict.checks):
         counted["lost"] += counted["late"]  # it could have been late, and was not
@@ -351,7 +357,7 @@ def _check(verdict: Verdict, name: str) -> int:
 
 
 def card(done: Sequence[Ran], claims: Mapping[tuple[str, str], str]) -> Card:
-    """A cell for each engine, sink and fault, in the order in which they were run; `claims` by engine and sink."""
+    """Return a cell for each engine, sink and fault, in the order of the runs. `claims` are by engine and sink."""
     cells: dict[tuple[str, str, str], list[Ran]] = {}
     stand = standing(done)
     for each in stand:
@@ -366,7 +372,7 @@ def card(done: Sequence[Ran], claims: Mapping[tuple[str, str], str]) -> Card:
 
 
 def _cell(runs: Sequence[Ran], claim: str) -> Cell:
-    """Over its runs the counts add up: one that lost and one that doubled make a sink that guarantees nothing."""
+    """The counts of all runs add up: one that lost and one that duplicated make a sink without a guarantee."""
     judged = [each for each in runs if each.seen not in UNDECIDED]
     wrong = sum((each.wrong for each in judged), Wrong())
     classes = {each.seen for each in judged}
@@ -397,7 +403,7 @@ def _cell(runs: Sequence[Ran], claim: str) -> Cell:
 
 
 def _figures(runs: Sequence[tuple[Recovery, ...]]) -> dict[str, Quantity]:
-    """Of each run the worst over its faults; of the runs the middle, if all of them reached it."""
+    """The worst of each run over its faults, then the median over the runs, if all of them reached it."""
     names = dict.fromkeys(name for run in runs for fault in run for name in fault.quantities)
     return {name: _middle([_worst(run, name) for run in runs]) for name in names}
 
@@ -408,7 +414,7 @@ def _worst(run: tuple[Recovery, ...], name: str) -> Quantity | None:
 
 
 def _lacking(found: Sequence[Quantity]) -> Quantity | None:
-    """The worst of those without a value."""
+    """The worst quantity without a value."""
     order = [*Lack, None]
     return min((each for each in found if each.value is None), key=lambda each: order.index(each.lack), default=None)
 

@@ -1,5 +1,6 @@
-"""The directory of an experiment: many runs with one question. It holds what was asked, what is known so far, and the
-runs themselves, so that an experiment that was broken off goes on where it was."""
+"""The directory of an experiment, which is many runs with one question. It holds the arguments, the results so far and
+the runs, so that an interrupted experiment can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ BEGUN, FINISHED = "begun", "finished"
 
 @dataclass(frozen=True)
 class Folder:
-    """One experiment."""
+    """The directory of one experiment."""
 
     path: Path
 
@@ -36,7 +37,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, *kinds: str) -> Folder:
-        """An experiment that is there, refused when it is of none of these kinds (none: any) or of a newer program."""
+        """Open an existing experiment. Refuse one of another kind than `kinds` (none: any), or of a newer program."""
         if not markers.is_one(path, FILE):
             raise markers.refusal(path, FILE)
         folder = cls(path)
@@ -54,7 +55,7 @@ class Folder:
         return folder
 
     def refuse_hidden(self, redis: str) -> None:
-        """Nobody can go on where an address was not kept whole."""
+        """Refuse to resume if the address of Redis was not stored completely."""
         if HIDDEN in redis:
             raise UsageError(
                 f"{self.path} can't be resumed: the password or the options of its Redis were not kept. Begin "
@@ -62,7 +63,7 @@ class Folder:
             )
 
     def refuse_other_settings(self, stored: Mapping[str, Any], kind: type[Any]) -> None:
-        """Where one is missing, today's default would be taken for what was asked then."""
+        """Refuse settings of another version: today's default would replace a missing one."""
         unlike = {each.name for each in fields(kind)} ^ set(stored)
         if unlike:
             raise UsageError(
@@ -72,7 +73,7 @@ class Folder:
 
     @property
     def begun(self) -> str:
-        """When it was begun; empty where its history does not say it."""
+        """The begin of the experiment; "" if its history does not have it."""
         begun_ms = made_ms(self.path)
         return "" if begun_ms is None else f"{datetime.fromtimestamp(begun_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
@@ -85,7 +86,7 @@ class Folder:
         return self.path / "runs"
 
     def save(self, kind: str, **content: Any) -> None:
-        """All that is known, whole: a kill leaves the old file or the new one."""
+        """Store everything atomically: a kill leaves the old file or the new one."""
         part = self.path / f".{FILE}.part"
         value = {"schema": SCHEMA_VERSION, "kind": kind, **content}
         encoded = msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
@@ -95,7 +96,7 @@ class Folder:
 
     @property
     def history(self) -> Store:
-        """When it was begun and how it ended is told there as in a run."""
+        """The history of the experiment, which has its begin and its end as that of a run does."""
         return Store(self.path)
 
     def finished(self, outcome: Outcome, sentence: str) -> None:
@@ -103,7 +104,7 @@ class Folder:
 
     @contextmanager
     def going_on(self, next_step: str) -> Iterator[None]:
-        """From its beginning, or from where it was, to its end."""
+        """Record the begin, or the resumption, and an early end."""
         self.history.tell(BEGUN, owner=owner_mark())
         with under_way(UnderWay(self.path, self.path, next_step), self.history.tell):
             yield
@@ -116,7 +117,7 @@ class Folder:
         return value
 
     def part(self, key: str, kind: type[T]) -> T:
-        """As `load`, of an experiment that may be anybody's: what is wrong with it is told by its name."""
+        """Load a key of any experiment. A UsageError names a key that is missing or invalid."""
         try:
             return self.load(key, kind)
         except KeyError:

@@ -1,7 +1,7 @@
-"""The same run a few times, each fresh and with the next seed: what varies from round to round, and by how much.
+"""The same run a few times, each fresh and with the next seed, to measure the variation between rounds.
 
-What is told of an experiment is the median over its rounds with a bootstrap interval. Samples within a round hang
-together and are no evidence of their own; percentiles of all samples as one heap stand beside it, without an interval.
+A figure of the experiment is the median over its rounds with a bootstrap interval. Samples within a round are
+correlated, thus they are no independent evidence; the percentiles of all samples together have no interval.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Round:
     run: str  # directory
     outcome: Outcome
     sentence: str
-    figures: Mapping[str, float]  # empty: withheld
+    figures: Mapping[str, float]  # empty if withheld
     withheld: str
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """The answer of the experiment."""
+    """The result of the experiment."""
 
     outcome: Outcome
     sentence: str
     rounds: tuple[Round, ...]
     intervals: Mapping[str, Interval]
-    percentiles: Mapping[str, Quantiles]  # way -> of the raw samples of all measured rounds
+    percentiles: Mapping[str, Quantiles]  # way -> percentiles of the raw samples of all measured rounds
 
 
 def specs(spec: RunSpec, rounds: int) -> list[RunSpec]:
@@ -49,7 +49,7 @@ def specs(spec: RunSpec, rounds: int) -> list[RunSpec]:
 def repeat(
     spec: RunSpec, rounds: int, run_round: Callable[[RunSpec], Round], keep: Callable[[Sequence[Round]], None]
 ) -> list[Round]:
-    """One after the other; what is done is kept at once."""
+    """Make the rounds one after the other, and store each when it is done."""
     done: list[Round] = []
     for each in specs(spec, rounds):
         done.append(run_round(each))
@@ -58,7 +58,7 @@ def repeat(
 
 
 def figures(measurement: Measurement | None) -> dict[str, float]:
-    """The numbers of one run that can be compared from round to round, by name and unit."""
+    """Return the figures of one run that can be compared between rounds, by name with unit."""
     if measurement is None:
         return {}
     return {name: value for name, value in _figures(measurement) if value is not None}
@@ -79,7 +79,7 @@ def _figures(m: Measurement) -> Iterator[tuple[str, float | None]]:
 
 
 def answer(rounds: Sequence[Round], samples: Sequence[pa.Table], seed: int) -> Repeated:
-    """The worst verdict of all. `samples` are the raw latencies of the measured rounds (latency.parquet)."""
+    """Return the worst verdict of all. `samples` are the raw latencies of the measured rounds (latency.parquet)."""
     outcome = Outcome.worst([each.outcome for each in rounds])
     if outcome is not Outcome.PASS:
         first = next(each for each in rounds if each.outcome is outcome)
@@ -103,7 +103,7 @@ def _intervals(measured: Sequence[Round], seed: int) -> dict[str, Interval]:
 
 
 def _percentiles(samples: Sequence[pa.Table]) -> dict[str, Quantiles]:
-    """Null is an event that was never seen."""
+    """A null is an event that was never seen."""
     ways = dict.fromkeys(way for table in samples for way in table.column("way").unique().to_pylist())
     return {way: _heap([table.filter(pc.equal(table.column("way"), way)) for table in samples]) for way in ways}
 

@@ -1,6 +1,6 @@
-"""One job takes another's place in the middle of a run, on a copy of its state: is everything still counted right?
+"""An upgrade: one job replaces another in the middle of a run, on a copy of its state. Are all counts still right?
 
-It is a run with the fault `change-job`, and this names what came of it.
+It is a run with the fault `change-job`; this module finds the word for its outcome.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ DIFFERENCE = "jobs.diff"
 WENT_ON = "it went on from a copy of the state, and all counts are right"
 DUPLICATED = "duplicated"  # a word of a verdict
 STATELESS = "the old job left no state that could be copied"
-UNSAID = ("home", "shipped")  # of a manifest: where it lies
+UNSAID = ("home", "shipped")  # fields of a manifest about its place
 
 
 class Word(StrEnum):
     RIGHT = "right"
-    REFUSED = "refused"  # by the new job itself, loudly; the old one went on
-    IGNORED = "ignored"  # the old question is answered throughout, or a setting is kept
-    PARTIAL = "partial"  # the new one is answered from the seam on, and more was declared
-    RESIDUE = "residue"  # writes of the old job that it had not committed
+    REFUSED = "refused"  # the new job stopped loudly; the old one went on
+    IGNORED = "ignored"  # the job answers the old question throughout, or keeps a setting
+    PARTIAL = "partial"  # the new question is answered from the change on, although more was declared
+    RESIDUE = "residue"  # uncommitted writes of the old job
     COLLISION = "collision"  # two questions in one cell of the store
     WRONG = "wrong"
     UNKNOWN = "not known"
@@ -39,11 +39,11 @@ OF_QUESTION = (Word.COLLISION, Word.IGNORED, Word.PARTIAL, Word.RESIDUE)
 
 @dataclass(frozen=True)
 class Upgraded:
-    """What came of it."""
+    """The outcome of an upgrade."""
 
     word: Word
     sentence: str
-    changed_lines: int  # between the two jobs
+    changed_lines: int  # lines that differ between the two jobs
 
     @property
     def outcome(self) -> Outcome:
@@ -51,20 +51,22 @@ class Upgraded:
 
 
 def fault(to: str, stop: str, when: str, **others: str) -> str:
-    """`others`: further options; `asks` are several in one text. Those that say nothing are left out."""
+    """Return the text of the fault. `others` are further options; `asks` holds several in one text. Empty ones are left
+    out.
+    """
     asks = others.pop("asks", "")
     told = [f"{name}={word}" for name, word in others.items() if word]
     return f"change-job({', '.join([f'to={to}', f'stop={stop}', *told, *filter(None, [asks])])})@{when}"
 
 
 def came_of(verdict: Verdict, faults: Sequence[FaultReport]) -> str:
-    """The word of a run in which an engine was changed; "" of any other."""
+    """Return the word for the outcome of an upgrade; "" for any other run."""
     changes = tuple(each for each in faults if each.spec.action.startswith("change-"))
     return judged(verdict, changes, 0).word.value if changes else ""
 
 
 def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int) -> Upgraded:
-    """Counts come first: a new job that stops loudly after it has spoilt them was no refusal."""
+    """Judge an upgrade. Counts come first: a new job that stops loudly after it has corrupted them was no refusal."""
     found = next((each for each in faults if each.spec.action.startswith("change-")), None)
     if verdict.outcome is Outcome.FAIL and _about_counts(verdict.checks):
         word = next((word for word in OF_QUESTION if word in verdict.words), Word.WRONG)
@@ -81,7 +83,7 @@ def judged(verdict: Verdict, faults: tuple[FaultReport, ...], changed_lines: int
 
 
 def _spoilt(verdict: Verdict, report: FaultReport | None) -> str:
-    """A job without a state begins with nothing of what it had counted, and may read it once more."""
+    """A job without a state starts without the counts so far, and may read events again."""
     if report is None or not report.stateless or DUPLICATED not in verdict.words:
         return verdict.sentence
     return f"counts again: {STATELESS}, and the new one counted once more what it read again; {verdict.sentence}"
@@ -99,7 +101,7 @@ def _about_counts(checks: tuple[CheckResult, ...]) -> bool:
 
 
 def difference(old: EngineManifest, new: EngineManifest) -> list[str]:
-    """Of what the two manifests say, and of the two jobs."""
+    """Return the differences of the two manifests and of the two jobs."""
     names = f"{old.id}/manifest", f"{new.id}/manifest"
     manifests = difflib.unified_diff([*_said(old)], [*_said(new)], *names, lineterm="", n=0)
     one, other = program_of(old), program_of(new)
@@ -107,7 +109,7 @@ def difference(old: EngineManifest, new: EngineManifest) -> list[str]:
 
 
 def changed(lines: list[str]) -> int:
-    """How many lines are others, or more, or gone."""
+    """Count the added and removed lines."""
     return sum(line[:1] in ("+", "-") and line[:3] not in ("+++", "---") for line in lines)
 
 
@@ -118,7 +120,7 @@ def _said(manifest: EngineManifest) -> Iterator[str]:
 
 
 def _text(path: Path) -> list[str]:
-    """Nothing of what is no text."""
+    """Empty for a binary file."""
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

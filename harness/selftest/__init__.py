@@ -1,1 +1,1 @@
-"""Planted bugs and wrong checkers: shows that each check fails when it should."""
+"""Planted bugs and wrong checkers, which show that each check fails when it should."""

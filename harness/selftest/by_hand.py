@@ -1,4 +1,4 @@
-"""A judged run put together by hand: honest unless told otherwise."""
+"""A judged run that is assembled by hand: honest by default."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CODES = ORACLE.codes
 
 
 class _Sums:
-    """The same question, and its numbers are sums: one that is too large says nothing of how many events are."""
+    """The same question with sums as values: a sum that is too large does not show a number of events."""
 
     values = (Value("cents", Kind.SUM),)
 
@@ -63,7 +63,7 @@ VALID = Certificate(True, (), 10, 300, 300, 300, {"p99.9": 1.0}, 100.0)
 
 
 def events(count: int = 300, partitions: int = 2) -> LogEvents:
-    """One event each 100 ms, dealt to campaigns and partitions in turn."""
+    """Return one event per 100 ms, distributed round-robin over campaigns and partitions."""
     n = np.arange(count, dtype=np.int64)
     rows = np.lexsort((n, n % partitions))
     return dated(
@@ -76,7 +76,7 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
 
 
 def dated(partition: NDArray[Any], offset: NDArray[Any], ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
-    """Each in the cell of its campaign and time."""
+    """Return events in the cells of their campaign and time."""
     begins_ms = time_ms // WINDOW_MS * WINDOW_MS
     return LogEvents(partition, offset, ids, time_ms, CODES.of(campaign, begins_ms), begins_ms + WINDOW_MS)
 
@@ -86,17 +86,17 @@ def cell(campaign: int, window_ms: int) -> int:
 
 
 def ledger(log: LogEvents, rows: NDArray[np.bool_] | None = None) -> Ledger:
-    """What the cells hold that have these events."""
+    """Return the content of cells with these events."""
     return folded(ORACLE, log if rows is None else log.only(rows))
 
 
 def sums(log: LogEvents) -> dict[int, Checksum]:
-    """What an honest job in checksum mode writes."""
+    """Return the sums that an honest job writes in checksum mode."""
     return checksums.by_cell(log.cell, log.id)
 
 
 def watched(log: LogEvents, sent_ms: NDArray[np.int64]) -> Watched:
-    """Each event is seen SEEN_AFTER_MS after it was sent."""
+    """Return the polls of results in which each event is visible SEEN_AFTER_MS after it was sent."""
     order = np.argsort(sent_ms, kind="stable")
     so_far: Counter[int] = Counter()
     count = []
@@ -108,7 +108,7 @@ def watched(log: LogEvents, sent_ms: NDArray[np.int64]) -> Watched:
 
 
 def told(log: LogEvents) -> tuple[Progress, ...]:
-    """A line each second: all that was sent until then is done."""
+    """Return a progress line per second: all events sent until then are done."""
     partitions = np.unique(log.partition)
     last_ms = int(log.time_ms.max(initial=EPOCH_MS)) + 1000
     return tuple(
@@ -123,7 +123,9 @@ def told(log: LogEvents) -> tuple[Progress, ...]:
 
 
 def case(log: LogEvents | None = None, **changes: Any) -> Case:
-    """Events are sent at their event time, done within a second and seen after a third of one."""
+    """Return a case whose events are sent at their event time, done within a second and visible after a third
+    of one.
+    """
     log = events() if log is None else log
     right = ledger(log)
     none = np.zeros(len(log), dtype=np.bool_)

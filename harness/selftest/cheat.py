@@ -1,4 +1,4 @@
-"""Somebody who edits a run and then recomputes whatever would give it away. No digest can prevent that."""
+"""Simulates a user who edits a run and then recomputes whatever would reveal it. No digest can prevent that."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.rundir.store import HISTORY, Store, unless_missing
 
 
 def recompute_digests(store: Store) -> None:
-    """Of digests.json alone, whose form anybody can read."""
+    """Recompute digests.json alone, whose format is public."""
     digests.write(store, digests.of_files(store))
 
 
 def recompute_all(store: Store) -> None:
-    """And what the history says of the files, without a trace of an earlier verdict: as if the run had left it so."""
+    """Also rewrite what the history says of the files, and remove earlier verdicts, as if the run had left it so."""
     if store.has(verdicts.FILE):
         (store.path / verdicts.FILE).unlink()
     run = StoredRun(store)
@@ -30,12 +30,12 @@ def recompute_all(store: Store) -> None:
 
 
 def say(store: Store, kind: str, **facts: object) -> None:
-    """Other facts in the lines of a kind."""
+    """Change facts in all lines of a kind."""
     rewrite(store, lambda line: {**line, **facts} if line.get("kind") == kind else line)
 
 
 def rewrite(store: Store, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
-    """Each line of the history; None removes it. What can't be read stays as it is."""
+    """Change each line of the history; None removes it. An unreadable line stays as it is."""
     path = store.path / HISTORY
     if not path.is_file():
         return

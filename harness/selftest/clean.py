@@ -1,5 +1,6 @@
-"""Runs without a planted bug, of random seeds, disorder, sinks, faults, pauses, and units in which times are written:
-every one of them has to PASS."""
+"""Runs without a planted bug, with random seeds, disorder, sinks, faults, pauses, and units of time: every one must
+PASS.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from harness.selftest.report import Tried, words_of
 from harness.selftest.runs import fake_run
 
 SAY_EVERY = 10
-# Whatever may befall a sink that claims to be right through it.
+# Faults that the tested sinks claim to survive.
 KILLS = ("kill@c1:batch=3", "kill@c2:batch=3", "kill@c3:batch=3", "kill@c4:batch=3", "kill@offset=50%")
 PAUSES_MS = (500, 1500, 4000)
 PAUSED_AT_MS = (1000, 6500)
 SINKS = ("absolute", "fenced")
-# One time has many spellings.
+# The same time can be written in many units.
 UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000}
 DURATIONS_MS = (9000, 12_000)
 WARM_UPS_MS = (0, 3500)
@@ -39,7 +40,7 @@ def tried(folder: Path, runs: int, seed: int, say: Callable[[str], None]) -> lis
 
 
 def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
-    """As `streamgauge run` takes them."""
+    """The flags in the form of `streamgauge run`."""
     for key, value in dials.items():
         if value is True:
             yield f"--{key}"
@@ -48,7 +49,7 @@ def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
 
 
 def drawn(dice: random.Random) -> dict[str, Any]:
-    """The keys of a scenario in which clean runs differ."""
+    """Draw the keys of a scenario in which clean runs differ."""
     return {
         "seed": dice.randrange(2**32),
         "disorder": dice.choice(sorted(PRESETS)),
@@ -63,12 +64,12 @@ def drawn(dice: random.Random) -> dict[str, Any]:
 
 
 def _pause(dice: random.Random) -> str:
-    """All of the engine stands still for a while."""
+    """The whole engine stands still for a while."""
     held, at = (spelled(dice.choice(times_ms), dice) for times_ms in (PAUSES_MS, PAUSED_AT_MS))
     return f"pause(for={held})@t>={at}"
 
 
 def spelled(time_ms: int, dice: random.Random) -> str:
-    """A time in one of the units in which it has few digits."""
+    """Write a time in a random unit in which it has few digits."""
     texts = [f"{time_ms / unit_ms:g}{unit}" for unit, unit_ms in UNITS_MS.items()]
     return dice.choice([text for text in texts if len(text) <= len(f"{time_ms}ms")])

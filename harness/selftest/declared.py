@@ -1,4 +1,4 @@
-"""A judged run of a declared question put together by hand: its events, and the run of an honest engine."""
+"""A judged run of a declared question, assembled by hand: its events, and the run of an honest engine."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from workloads.base import Oracle
 from workloads.registry import codec_of, oracle_of
 
 EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
-DELAY_MS = 350  # until a broker has appended an event
+DELAY_MS = 350  # delay until a broker has appended an event
 
 Events = Mapping[str, NDArray[Any]]
 
 
 def of_question(workload: str, declaration: str) -> RunSpec:
-    """The run that asks it."""
+    """Return the spec of a run of this question."""
     return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declaration, campaigns=0))
 
 
 def honest_run(spec: RunSpec) -> Case:
-    """All is right, and nobody looked while it went on."""
+    """Return a run where everything is right, without polls of its results."""
     oracle, sent = oracle_of(spec), events(spec.tape)
     log = in_cells(times.retimed(pa.table(dict(sent)), spec.time, None), oracle)
     right, planned = folded(oracle, log), folded(oracle, in_cells(sent, oracle))
@@ -50,7 +50,9 @@ def honest_run(spec: RunSpec) -> Case:
 
 
 def events(tape: TapeSpec) -> Events:
-    """An event each 100 ms, the first one at the very beginning of a window; by partition and offset, as in a log."""
+    """Return an event per 100 ms, the first one at the beginning of a window, sorted by partition and offset as in a
+    log.
+    """
     n = np.arange(EVENTS, dtype=np.int64)
     rows = np.lexsort((n, n % PARTITIONS))
     none = np.zeros(EVENTS, dtype=np.bool_)

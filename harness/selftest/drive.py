@@ -1,4 +1,4 @@
-"""The selftest: everything that is planted, tried on the checker as it is and on wrong ones."""
+"""The selftest: all planted bugs on the real checker and on wrong ones."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Say = Callable[[str], None]
 
 
 def expected() -> dict[str, dict[str, str]]:
-    """The matrix as a person wrote it: part, name, outcome and words."""
+    """Read the hand-written matrix: part, name, outcome and words."""
     return tomllib.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
 def selftest(runs: int, seed: int, say: Say) -> Report:
-    """All of it. Nothing is left behind."""
+    """Run everything in a temporary folder."""
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="streamgauge-selftest-") as folder:
         tried = [
@@ -40,13 +40,13 @@ def selftest(runs: int, seed: int, say: Say) -> Report:
 
 
 def by_hand() -> list[Tried]:
-    """Cases put together by hand, against their sections of the matrix."""
+    """Compare the cases that are assembled by hand with their sections of the matrix."""
     matrix = expected()
     return list(_compared({name: conclude_in_words(case) for name, case in planted.planted()}, matrix, planted.PARTS))
 
 
 def in_fake_runs(folder: Path, say: Say) -> list[Tried]:
-    """Whole runs of the fake engine, and stored runs whose files were changed."""
+    """Compare runs of the fake engine, and stored runs whose files were changed."""
     say("reference sinks of known class on the fake engine")
     seen = dict(sinks.outcomes(folder))
     say("results, samples and logs of a stored run, changed")
@@ -55,7 +55,7 @@ def in_fake_runs(folder: Path, say: Say) -> list[Tried]:
 
 
 def on_mutants(say: Say) -> list[Tried]:
-    """Each wrong checker on all that was put together by hand."""
+    """Run each wrong checker on all cases that are assembled by hand."""
     say("checkers that are wrong on purpose")
     told = {name: words for part in expected().values() for name, words in part.items()}
     return [Tried("mutants", mutant.name, KILLED, _fate(mutant, told)) for mutant in mutants()]
@@ -66,14 +66,14 @@ def conclude_in_words(case: Case) -> str:
 
 
 def _fate(mutant: Mutant, told: dict[str, str]) -> str:
-    """The cases are put together anew: the late rule has its part in some of them."""
+    """The cases are assembled again for each mutant, because the late rule is a part of some."""
     with mutant.planted():
         dead = any(conclude_in_words(case) != told.get(name) for name, case in planted.planted())
     return KILLED if dead else SURVIVED
 
 
 def _compared(seen: dict[str, str], matrix: dict[str, dict[str, str]], parts: tuple[str, ...]) -> Iterator[Tried]:
-    """What was tried, in the order of the matrix; what stands in it and was not tried; what does not stand in it."""
+    """Yields the tried cases in the order of the matrix, then untried entries, then cases without an entry."""
     for part in parts:
         for name, words in matrix[part].items():
             yield Tried(part, name, words, seen.pop(name, UNTRIED))

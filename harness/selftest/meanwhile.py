@@ -1,4 +1,4 @@
-"""Planted mistakes of what a reader saw while the run went on; the results are right in the end."""
+"""Planted mistakes in the results during a run; the final results are right."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def planted() -> Iterator[tuple[str, Case]]:
 
 
 def _dipped(at_s: float, to: int | None = None, **more: Any) -> Case:
-    """At one moment the first cell shows less than before, and what it had a moment later."""
+    """At one moment the first cell has a lower count than before, and a moment later the same as before."""
     seen_so_far = _seen_until(FIRST, at_s)
     return _inserted([(at_s, FIRST, seen_so_far - 1 if to is None else to), (at_s + 0.05, FIRST, seen_so_far)], **more)
 
 
 def glitched(at_s: float, **more: Any) -> Case:
-    """For three seconds the count of a cell is a text."""
+    """Make the count of a cell a text for three seconds."""
     from_us = round((EPOCH_MS + at_s * 1000) * 1000)
     glitch = Glitch("campaign-0[1]", "soon", from_us, from_us + 3_000_000)
     return case(watched=replace(_watched(HONEST), unreadable=(glitch,)), **more)
@@ -85,13 +85,13 @@ def _visited(glitch: Glitch) -> Case:
 
 
 def _one_too_many(cell: int, at_s: float) -> Case:
-    """More than the cell will ever hold, and a moment later what it should."""
+    """A count above the cell's final one, and a moment later the right one."""
     most = HONEST.log_ledger.count(cell) + 1
     return _inserted([(at_s, cell, most), (at_s + 0.05, cell, _seen_until(cell, at_s))])
 
 
 def _spike(cell: int, by: int, back: int = 0) -> Case:
-    """A cell that is complete shows more, and a moment later what it had, or less."""
+    """A complete cell has a higher count, and a moment later the right one, or a lower one."""
     right = HONEST.log_ledger.count(cell)
     return _inserted([(25.0, cell, right + by), (25.4, cell, right + back), (25.8, cell, right)])
 
@@ -114,14 +114,15 @@ def _inserted(rows: list[tuple[float, int, int]], **more: Any) -> Case:
 
 
 def _dated(moment: Callable[[int], int], *first: int) -> tuple[Progress, ...]:
-    """The engine's progress with other moments: the first ones as given, the others computed."""
+    """The engine's progress with other times: the first ones as given, the others computed."""
     given = [*first, *(moment(line.at_ms) for line in HONEST.told[len(first) :])]
     return tuple(replace(line, at_ms=at_ms) for line, at_ms in zip(HONEST.told, given, strict=True))
 
 
 def _clock_set(by_ms: int) -> Case:
-    """An engine that tells its progress ten seconds late and shows a cell soon afterwards; before it tells, the clock
-    of the machine steps, by which it tells."""
+    """An engine that reports progress ten seconds late and shows a cell soon afterwards. Before the report the clock
+    that it uses is set to another time.
+    """
     return _held_back(35.0, told=_dated(lambda ms: ms + 10_000 + by_ms), behind_ms=max(0, -by_ms))
 
 
@@ -132,7 +133,7 @@ def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Cas
 
 
 def _at_once(cell: int, at_s: float) -> Case:
-    """A cell is shown only then, and at once in full."""
+    """A cell is visible only from then on, at once with its final count."""
     looked = _watched(HONEST)
     mine = looked.cell == cell
     last = mine & (looked.count == HONEST.log_ledger.count(cell))

@@ -1,5 +1,6 @@
-"""The checker with one mistake each. A mutant that no planted bug tells from the real one means that a part of the
-checker is not needed, or not tried: it has to be killed, by a planted bug that comes out otherwise than expected.
+"""The checker with one mistake each. A mutant that no planted bug distinguishes from the real checker shows that a part
+of the checker is not needed, or not tested. Each must be killed by a planted bug whose outcome differs from the
+expected one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Differences = list[Difference]
 
 @dataclass(frozen=True)
 class Mutant:
-    """What is wrong with it, and how to make it so for a while."""
+    """A mistake, and the context in which the checker has it."""
 
     name: str
     planted: Callable[[], AbstractContextManager[None]]
@@ -49,7 +50,7 @@ def mutants() -> Iterator[Mutant]:
         yield _mutant(_words(mistake), Expectation, "differences", mistake)
     for name, check in checks.CHECKS.items():
         yield Mutant(f"check {name} always passes", _check(name, _content(name)))
-        if name != shifted.NAME:  # others fail beside it, always: it only leads, which a test of headlines holds
+        if name != shifted.NAME:  # others always fail, too: it only comes first, which a test of headlines checks
             yield Mutant(f"check {name} takes FAIL for UNKNOWN", _check(name, _turned(check)))
     yield _mutant(
         "the late rule drops nothing", lateness, "dropped", lambda log, *_: np.zeros(len(log), dtype=np.bool_)
@@ -87,7 +88,7 @@ def mutants() -> Iterator[Mutant]:
 
 
 def expected_cells_only(expected: Expectation, seen: Ledger) -> Differences:
-    """The ancestor's mistake: only windows that are expected are looked at."""
+    """Look at expected windows only: the mistake of this program's ancestor."""
     return [d for d in differences(expected, seen) if d.may]
 
 
@@ -153,7 +154,7 @@ def _mutant(name: str, holder: Any, attribute: str, value: object) -> Mutant:
 
 @contextmanager
 def _instead(holder: Any, attribute: str, value: object) -> Iterator[None]:
-    """Another value for a while; what a class only inherits is its own no longer than that."""
+    """Sets another value for a while. An inherited attribute is deleted afterwards."""
     own = attribute in vars(holder)
     original = vars(holder).get(attribute)
     setattr(holder, attribute, value)
@@ -208,7 +209,7 @@ def _sums_of_all(case: Case) -> Any:
 
 
 def _set_back_by(ms: int) -> Callable[[Case], Any]:
-    """The engine's clock, whatever was seen of it."""
+    """Assumes that the engine's clock was set back by this much, whatever was recorded."""
     done_ms = stale._done_ms
     return lambda case: done_ms(replace(case, behind_ms=ms))
 

@@ -1,4 +1,4 @@
-"""Planted mistakes of a question with an output for each event: orders, each with how many its user had before."""
+"""Planted mistakes of a question with an output for each event: orders, each with its user's earlier orders."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from workloads.shipped import shipped
 
 ASKED = of_question("enrichment", shipped("enrichment").declaration)
 USER = column_of("user")
-LENGTH_MS = 10_000  # of a window
+LENGTH_MS = 10_000  # length of a window
 
 
-@cache  # DuckDB folds them; no mutant changes how
+@cache  # cached, because DuckDB folds them and no mutant changes that
 def planted() -> tuple[tuple[str, Case], ...]:
     return tuple(_planted())
 
@@ -63,7 +63,9 @@ def _planted() -> Iterator[tuple[str, Case]]:
 
 
 def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
-    """Each order's answer in plain words. `behind_ms`: as it would have been so much earlier."""
+    """Return the answer to each order, computed in a plain way. With `behind_ms` as if the order were that much
+    earlier.
+    """
     rows = list(zip(*(sent[name].tolist() for name in ("event_id", USER, "event_time_ms")), strict=True))
     orders = Counter((user, time_ms // LENGTH_MS) for _, user, time_ms in rows)
     answers = {}
@@ -75,7 +77,7 @@ def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
 
 
 def _in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
-    """The place of each output, where all leave in the order of their times."""
+    """The position of each output if all are emitted in order of event time."""
     outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
     ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
     return {cell: place for place, cell in enumerate(dict.fromkeys(ordered))}

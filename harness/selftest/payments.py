@@ -1,7 +1,7 @@
-"""Planted mistakes of a shop's question: payments of a merchant in a window, and their sum, from which refunds take.
+"""Planted mistakes of a shop's question: payments of a merchant in a window, and their sum, which refunds reduce.
 
-As in docs/own-question.md, with few merchants and short windows. A mistake is made with the events, as an engine makes
-it, and what it then shows is folded anew.
+It is the question of docs/own-question.md, with few merchants and short windows. A mistake is made in the events, as by
+an engine, and the results are folded from them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ASKED = of_question("payments", SEALED)
 CENTS = column_of("cents")
 
 
-@cache  # DuckDB folds them; no mutant changes how
+@cache  # cached, because DuckDB folds them and no mutant changes that
 def planted() -> tuple[tuple[str, Case], ...]:
     return tuple(_planted())
 
@@ -79,7 +79,7 @@ def _planted() -> Iterator[tuple[str, Case]]:
 
 
 def _refunded(sent: Events, log: LogEvents, oracle: Oracle) -> NDArray[np.int64]:
-    """The cents of all, the last payment of one cell changed so that the sum is 0."""
+    """The cents of all, with the last payment of one cell changed so that the sum is 0."""
     cents, cell = sent[CENTS].copy(), log.cell[oracle.codes.keys(log.cell) >= oracle.groups]
     rows = np.flatnonzero(cell == cell[0])
     cents[rows[-1]] = -cents[rows[:-1]].sum()

@@ -1,7 +1,7 @@
-"""Runs with a known answer, put together by hand: a name and a run. What each must come out as stands in expected.toml.
+"""Runs with a known answer, assembled by hand: a name and a run. expected.toml has the outcome that each must have.
 
-Each run is honest but for one thing. Those that must PASS stand next to those that must not: a checker that cries
-always is of no more use than one that never does.
+Each run is honest but for one mistake. Runs that must PASS are next to those that must not: a checker that always fails
+is as useless as one that never does.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ PARTS = (
     "payments",
     "rides",
     "orders",
-)  # of expected.toml
+)  # parts of expected.toml
 
 
 def planted() -> Iterator[Planted]:
-    """From top to bottom as expected.toml."""
+    """Yield all runs in the order of expected.toml."""
     yield from counts()
     yield from late_events()
     yield from evidence()
@@ -212,8 +212,9 @@ def evidence() -> Iterator[Planted]:
 
 
 def _final(lost: int = 0, permitted: int = 0) -> Case:
-    """A result comes when its window is closed, and nothing says which events were late. Nothing closes the last of
-    the windows; `lost`: so many before it, and `permitted`: so many events that may have been late, are missing."""
+    """Results come when their window is closed, without evidence of late events. The last window is never closed.
+    `lost` windows before it are missing, and `permitted` events that may have been late.
+    """
     log = HONEST.events
     begins_ms = np.unique(ORACLE.begins_ms(log.cell))
     open_ms, lost_ms = begins_ms[-1:], begins_ms[-1 - lost : -1]
@@ -235,7 +236,7 @@ def faults() -> Iterator[Planted]:
 
 
 def stopped() -> Iterator[Planted]:
-    """The results were read once more when the engine had been stopped."""
+    """Yield runs whose results were read again after the engine was stopped."""
     yield "the same after the stop", _stopped({})
     yield "a run that did not look", case(after_stop=None)
     yield "ended before it could be stopped", case(after_stop=AfterStop())
@@ -264,7 +265,7 @@ def stopped() -> Iterator[Planted]:
 
 
 def backfills() -> Iterator[Planted]:
-    """All was counted once more by a batch. Here the stream dropped nothing as late."""
+    """Yield runs whose input a batch counted again. The stream dropped nothing as late here."""
     yield "a batch that holds the same", _backfill({})
     yield "a batch with one too few", _backfill({FIRST: -1})
     yield "a batch with one too many", _backfill({LAST: 1})
@@ -281,7 +282,9 @@ def backfills() -> Iterator[Planted]:
 
 
 def questions() -> Iterator[Planted]:
-    """A job that came to answer another question. By hand both are the same: only what is told of them differs."""
+    """Yield runs of a job that changed to another question. By hand both are the same: only the reports of them
+    differ.
+    """
     wrong, last = (Observed(HONEST.log_ledger + Ledger({each: 1}), ()) for each in (FIRST, LAST))
     left = replace(CHANGED, left={FIRST: frozenset({wrong.counts.count(FIRST)})})
     yield "another question, and its answer", case(change=CHANGED)
@@ -298,7 +301,7 @@ def questions() -> Iterator[Planted]:
 
 
 def states() -> Iterator[Planted]:
-    """What a job held in its state after a batch in the middle, and after the one before."""
+    """Yield runs with the state of a job after a batch in the middle, and after the one before."""
     right, before = _state(21), _state(20).held.counts
     held = right.held.counts
     one, gone = min(held), FIRST  # its window is over
@@ -346,7 +349,7 @@ def checksummed() -> Iterator[Planted]:
 
 
 def _looked_into(*found: State, **more: Any) -> Case:
-    """A batch each second, whose watermark follows its predecessors; nothing is late by it."""
+    """A batch per second, whose watermark follows the batches before. It makes nothing late."""
     ends = [_ends(batch) for batch in range(30)]
     batches = tuple(
         Batch(batch, dict(enumerate(taken)), _watermark_ms(batch - 1), at_ms=None) for batch, taken in enumerate(ends)
@@ -357,7 +360,7 @@ def _looked_into(*found: State, **more: Any) -> Case:
 
 
 def _of_checkpoints(*found: State) -> Case:
-    """Of an engine without batches, which tells what its checkpoints hold."""
+    """An engine without batches, which reports its checkpoints."""
     told = tuple(
         Progress(EPOCH_MS + 1000 * number, number, 0, dict(enumerate(_ends(number))), _watermark_ms(number))
         for number in range(30)
@@ -366,17 +369,17 @@ def _of_checkpoints(*found: State) -> Case:
 
 
 def _ends(batch: int) -> tuple[int, int]:
-    """Ten events each second, in two partitions by turns."""
+    """Ten events per second, in two partitions by turns."""
     return 5 * (batch + 1), 5 * (batch + 1)
 
 
 def _watermark_ms(batch: int) -> int:
-    """The newest event before it is of the end of the second before."""
+    """The newest event before the batch is from the end of the last second."""
     return max(0, EPOCH_MS + 1000 * batch - 100 - SPEC.watermark_ms)
 
 
 def _state(batch: int) -> State:
-    """As it has to be."""
+    """The right state."""
     log, kept = HONEST.events, KeptState(1, batch, _ends(batch), _watermark_ms(batch), 0)
     rows = below(log, kept.ends) & (log.closes_ms > kept.watermark_ms)
     return State(kept, Observed(ledger(log, rows), ()))
@@ -392,26 +395,26 @@ def _backfill(batch: Mapping[int, int], stream: dict[int, int] | None = None) ->
 
 
 def _killed(batch: Mapping[int, int], half: Mapping[int, int] | None) -> Case:
-    """`half`: what it had written by then; None: nobody killed it."""
+    """`half`: what it had written by then; None: it was not killed."""
     stood = None if half is None else Observed(Ledger(half), ())
     return replace(_backfill(batch), spec=replace(HONEST.spec, backfill_kill=True), half_backfilled=stood)
 
 
 def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:
-    """What the results lacked or had too much before the stop, and after it."""
+    """The surplus and the lack of the results after the stop, and before it."""
     again = Observed(HONEST.log_ledger + Ledger(after), (), HONEST.observed.sums)
     first = Observed(HONEST.log_ledger + Ledger(before or {}), (), HONEST.observed.sums)
     return case(observed=first, after_stop=AfterStop(again), **more)
 
 
 def late(limit: int | None, stolen: int) -> Case:
-    """A watermark passes the first window between two batches; `stolen` further events vanish without a reason."""
+    """Make a watermark pass the first window between two batches. `stolen` more events vanish without a reason."""
     log = events()
     half = 100
     proof = BatchLog(
         (Batch(0, {0: half, 1: half}, 0), Batch(1, {0: 150, 1: 150}, EPOCH_MS + 25_000)), drops_late=True, complete=True
     )
-    # The newer half of the second batch is dated back into the first window.
+    # A part of the second batch is dated back into the first window.
     truth = (log.offset >= half) & (log.offset % 10 == 0)
     sent_ms = log.time_ms
     time_ms = np.where(truth, EPOCH_MS + 1, log.time_ms)
@@ -436,8 +439,9 @@ def late(limit: int | None, stolen: int) -> Case:
 
 
 def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int | None = None) -> Case:
-    """The engine itself names what it dropped: all but so many, and so many more. `early`: so many of what it dropped
-    no honest reading of the log makes late. `window`: it names each with a window, which is so far from the right one.
+    """The engine names the events that it dropped, without the first `forgets` and with `adds` more. `early`: so many
+    of the dropped ones are not late by any honest reading of the log. `window`: it names each with a window, which is
+    off by so much.
     """
     whole = late(None, 0)
     log, gone = whole.events, whole.dropped
@@ -460,7 +464,7 @@ def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int 
 
 
 def _called_late() -> Case:
-    """The engine left out an event that no honest reading of the log makes late: the expectation keeps it."""
+    """The engine left out an event that is not late by any honest reading of the log: the expectation keeps it."""
     return case(
         expectation=Expectation(HONEST.log_ledger, HONEST.log_ledger),
         observed=Observed(HONEST.log_ledger - Ledger({FIRST: 1}), ()),
@@ -471,7 +475,7 @@ def _called_late() -> Case:
 
 
 def _unmet() -> Iterator[Planted]:
-    """A scenario is about something that was not there."""
+    """The input lacks what its scenario requires."""
 
     def about(name: Required, **more: Any) -> Case:
         return case(spec=replace(SPEC, requires=(name,), conf={BOUND: "8"}), **more)
@@ -487,17 +491,16 @@ def _unmet() -> Iterator[Planted]:
 
 
 def _told(**values: int) -> tuple[Progress, ...]:
-    """Its progress, each line with these values."""
     return tuple(replace(line, **values) for line in HONEST.told)  # type: ignore[arg-type]
 
 
 def _results_unread(watched: Watched | None = HONEST.watched) -> Case:
-    """Redis was gone in the end."""
+    """Redis was gone at the end."""
     return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
 
 
 def _log_unread(change: dict[int, int] | None = None) -> Case:
-    """Kafka was gone in the end; what the results hold is known."""
+    """Kafka was gone at the end; the content of the results is known."""
     return as_far_as_read(
         case(
             events(0),
@@ -535,7 +538,7 @@ def _ambiguous(cell: int) -> Case:
 
 
 def _all_dropped(cell: int) -> Case:
-    """All events of a cell came too late, and the engine wrote a 0 for it."""
+    """All events of a cell were too late, and the engine wrote a 0 for it."""
     log = HONEST.events
     gone = HONEST.rows_of(cell)
     kept = ledger(log, ~gone)

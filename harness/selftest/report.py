@@ -1,4 +1,4 @@
-"""What a selftest found, as values and as words: one line for each thing that was tried."""
+"""The result of a selftest, as values and as text: one line for each case."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLEAN, MUTANTS = "clean", "mutants"
 
 @dataclass(frozen=True)
 class Tried:
-    """One thing that was tried: what had to come out, and what did."""
+    """One tried case: its expected and its actual outcome."""
 
     part: str  # the section of expected.toml, or MUTANTS, or CLEAN
     name: str
@@ -30,13 +30,13 @@ class Tried:
 
     @property
     def planted(self) -> bool:
-        """A bug, and not something honest beside it."""
+        """True for a bug, as opposed to an honest case."""
         return self.part not in (CLEAN, MUTANTS) and self.expected != Outcome.PASS.value
 
 
 @dataclass(frozen=True)
 class Report:
-    """The whole selftest."""
+    """The result of the whole selftest."""
 
     tried: tuple[Tried, ...]
     seed: int
@@ -60,7 +60,7 @@ class Report:
 
 
 def words_of(verdict: Verdict) -> str:
-    """As it stands in expected.toml."""
+    """Write a verdict as in expected.toml."""
     words = ", ".join(verdict.words)
     return f"{verdict.outcome.value} {words}".rstrip()
 

@@ -1,7 +1,7 @@
-"""Planted mistakes of a question with a count, a maximum and a number of different ones, in windows that overlap.
+"""Planted mistakes of a question with a count, a maximum and a distinct count, in sliding windows.
 
-As in examples/rides, with few cities. A mistake is made with the events, as a job makes it, and what it then shows is
-folded anew. Each comes out under the name of its cause.
+It is the question of examples/rides, with few cities. A mistake is made in the events, as by a job, and the results are
+folded from them. Each verdict must name the cause.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STATE, FINISHED = column_of("state"), 0
 LATE_MS, EACH_LATE = 4_000, 9
 
 
-@cache  # DuckDB folds them; no mutant changes how
+@cache  # cached, because DuckDB folds them and no mutant changes that
 def planted() -> tuple[tuple[str, Case], ...]:
     return tuple(_planted())
 
@@ -75,7 +75,7 @@ def _planted() -> Iterator[tuple[str, Case]]:
         return in_cells({name: column[rows] for name, column in sent.items()}, oracle)
 
     def only(number: int, values: Ledger) -> Ledger:
-        """All right but for one of the values."""
+        """Return right counts but for one of the values."""
         kept = {cell: each for cell, each in right.items() if _number(honest, cell) != number}
         return Ledger({**kept, **{cell: each for cell, each in values.items() if _number(honest, cell) == number}})
 
@@ -106,7 +106,7 @@ def _planted() -> Iterator[tuple[str, Case]]:
 
 
 def _seen(honest: Case, *others: tuple[float, int, int]) -> Case:
-    """All cells as they end, a second after the last of their events, and some of them again as something else."""
+    """All cells with their final counts, a second after the last of their events, and then some with another count."""
     end_ms = int(honest.sent_us.max()) // 1000
     rows = [(1.0, cell, count) for cell, count in honest.log_ledger.items()] + list(others)
     at_s, cells, counts = zip(*rows, strict=True)
@@ -124,7 +124,7 @@ def _trips(counts: Ledger, case: Case) -> Ledger:
 
 
 def _newest(log: LogEvents) -> NDArray[np.bool_]:
-    """Of each event and value the last window."""
+    """The last window of each event and value."""
     records, of_row = np.unique(log.record, return_inverse=True)
     newest_ms = np.zeros(len(records), dtype=np.int64)
     np.maximum.at(newest_ms, of_row, log.closes_ms)
@@ -146,7 +146,7 @@ def _first_fares(case: Case) -> Ledger:
 
 
 def _dropped_by_their_own_time(honest: Case, sent: Events) -> Iterator[tuple[str, Case]]:
-    """Some events are older than those around them, and in time for their windows: a job drops them all the same."""
+    """Some events are older than those around them, and in time for their windows: the job drops them all the same."""
     is_old = sent["event_id"] % EACH_LATE == EACH_LATE - 1
     log = in_cells({**sent, times.OWN: sent[times.OWN] - LATE_MS * is_old}, honest.oracle)
     whole, none = folded(honest.oracle, log), np.zeros(len(log), dtype=np.bool_)

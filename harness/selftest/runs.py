@@ -1,4 +1,4 @@
-"""Small whole runs of the fake engine, for nobody to look at."""
+"""Small whole runs of the fake engine, without any output."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SMALL: Mapping[str, Any] = {
     "disorder": "none",
     "fault": "none",
 }
-# A seam has to lie in so many cells that they prove something, and a record on either side of it has to count.
+# The seam must be in enough cells for a proof, and records on either side of it must count.
 WITH_A_SEAM: Mapping[str, Any] = {**SMALL, "campaigns": 60, "rate": 1000, "seed": 2}
 
 
 def fake_run(
     folder: Path, manifest: EngineManifest = fake.MANIFEST, clock: FakeClock | None = None, **changes: Any
 ) -> tuple[Verdict, Store]:
-    """One run of the fake engine: a small one but for some keys of a scenario."""
+    """Make one run of the fake engine: a small one with some keys of a scenario changed."""
     small = WITH_A_SEAM if "history" in changes else SMALL
     spec, manifest = plan.resolve("selftest", {**small, **changes}, {}, lambda *_: manifest)
     store = Store.create(folder, "fake")

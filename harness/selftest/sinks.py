@@ -1,5 +1,5 @@
-"""Reference sinks whose class is known, each on the fake engine under the faults that tell them apart, and engines with
-one bug each. Whole runs: tape, log, engine, results, samples, judge.
+"""Reference sinks of known class on the fake engine, under the faults that distinguish them, and engines with one bug
+each. These are whole runs: tape, log, engine, results, polls, judge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model import CRASH_POINTS, EngineManifest
 from harness.selftest.report import words_of
 from harness.selftest.runs import fake_run
 
-PARTS = ("sinks", "engines")  # of expected.toml
+PARTS = ("sinks", "engines")  # parts of expected.toml
 SINKS = ("absolute", "fenced", "increment", "marker-first", "marker-last")
 STEPS_AFTER_MS = 9000
 KILLED_IN_IT = {"fault": "kill@c3:t>=6s"}
@@ -86,7 +86,7 @@ def engines() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def of_a_history() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Older events lie in files, and disorder goes across the seam."""
+    """Yield runs with older events in files, and disorder across the seam."""
     yield "reads files and Kafka", history()
     yield "reads files and Kafka, and is killed", {**history(), "fault": "kill@c3:batch=2"}
     yield "reads files and Kafka, by time", {**history(), "history": "40s", "seam": "time"}
@@ -99,11 +99,11 @@ def of_a_history() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def closing() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Results come when windows close, and nothing says which events were late."""
+    """Yield runs whose results come when windows close, without evidence of late events."""
     claim = replace(fake.MANIFEST.sinks[0], final=True, crash_points=())
     final: dict[str, Any] = {"manifest": replace(fake.MANIFEST, evidence="none", sinks=(claim,)), "sink": "absolute"}
     killed = {**final, "fault": "kill@t>=5s", "watermark": "2s"}
-    # So long that two windows of the load close at once, wherever they begin.
+    # So long that two windows of the load close at once, whenever they begin.
     paused = {**final, "fault": "pause(for=9s)@t>=2s", "watermark": "2s"}
     slow = bug("slow-start:6")
     yield "writes a window when it closes", final
@@ -113,7 +113,7 @@ def closing() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def clocked() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The machine's clock steps in the middle of the load."""
+    """Yield runs during which the machine's clock steps."""
     for by_ms, words in ((-3000, "back by 3 s"), (3000, "ahead by 3 s"), (-3_600_000, "back by an hour")):
         steps = ((STEPS_AFTER_MS, by_ms),)
         yield f"the clock is set {words}", {"clock": FakeClock(steps=steps)}
@@ -121,7 +121,7 @@ def clocked() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Engines for which a run has to wait rightly: slow ones that are right, and such as lose."""
+    """Yield runs of engines that need the right wait: slow ones that are right, and some that lose events."""
     silent: dict[str, Any] = {"manifest": replace(fake.SILENT, ready_s=80.0, drain_s=80.0)}
     killed = {**silent, "fault": "kill@t>=5s"}
     keeps = {"sink": "fenced"}
@@ -152,7 +152,7 @@ def waited_for() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def asked() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Another job takes over, and answers another question."""
+    """Yield runs in which another job takes over and answers another question."""
     clicks, dials = "change-job(counts=click, means=carry)", {"sink": "absolute", "campaigns": 60, "rate": 1000}
     yield "asked for clicks from now on", {**dials, "fault": f"{clicks}@batch>=16"}
     yield "asked for ads from now on", {**dials, "fault": "change-job(by=ad, means=carry)@batch>=16"}
@@ -170,7 +170,7 @@ def asked() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def looked_into() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Its state is kept after ten batches."""
+    """Yield runs whose state is copied after ten batches."""
     dials = {"sink": "absolute", "states": 10, "duration": "24s", "disorder": "mobile"}
     yield "its state is kept", dials
     yield "its state is kept, and some events are late", {**dials, "disorder": "late"}
@@ -182,7 +182,7 @@ def looked_into() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def with_a_big_state() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Nothing leaves it before the load is over."""
+    """Yield runs whose state keeps everything until the end of the load."""
     dials = {"sink": "absolute", "watermark": "60s", "disorder": "mobile"}
     killed = {**dials, "fault": "kill@c3:batch=8; kill@c3:batch=16"}
     yield "nothing leaves its state, and it is killed twice", killed
@@ -193,12 +193,12 @@ def with_a_big_state() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def warm_up() -> dict[str, Any]:
-    """So long that of all views only one is the 1,600th, and comes before the epoch."""
+    """Return a warm-up so long that only one view is the 1,600th, which is before the load start."""
     return {"warm_up": "24s", "disorder": "mobile"}
 
 
 def backlog() -> dict[str, Any]:
-    """The same, before the engine starts."""
+    """Return the same length as a backlog before the engine starts."""
     return {"backlog": "24s", "disorder": "mobile"}
 
 
@@ -207,7 +207,7 @@ def history() -> dict[str, Any]:
 
 
 def burst() -> dict[str, Any]:
-    """Ten times the rate, from 5 s on and for 2 s."""
+    """Return a burst of ten times the rate, from 5 s on and for 2 s."""
     return {"profile": {"kind": "burst", "factor": 10, "burst_ms": 2000}, "disorder": "mobile"}
 
 

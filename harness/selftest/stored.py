@@ -1,5 +1,5 @@
-"""One honest run of the fake engine, in checksum mode, whose files are then changed: each change is a bug that is
-planted where a reader of results would meet it, and judged from the files as `recheck` does.
+"""One honest run of the fake engine, in checksum mode, whose files are then changed. Each change is a bug planted where
+a reader of results would find it, and is judged from the files as `recheck` does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.selftest.report import words_of
 from harness.selftest.runs import fake_run
 from workloads.base import BESIDE, COUNTS
 
-PARTS = ("results", "samples", "files", "edits")  # of expected.toml
+PARTS = ("results", "samples", "files", "edits")  # parts of expected.toml
 ARABIC = {ord("0") + digit: 0x0660 + digit for digit in range(10)}
 SAMPLES, LOG, HISTORY = "samples.parquet", "log.parquet", "history.jsonl"
 
@@ -40,7 +40,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _as_the_run_left_it(change: Change) -> Change:
-    """With digests of the changed files, and no verdict yet: nothing says that they were changed afterwards."""
+    """Recomputes the digests of the changed files and removes the verdict: nothing reveals the change."""
 
     def apply(store: Store) -> None:
         change(store)
@@ -50,8 +50,9 @@ def _as_the_run_left_it(change: Change) -> Change:
 
 
 def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
-    """Change the rows of a table; a change that returns nothing has changed them in place. Results are still the same
-    when they are read again."""
+    """Changes the rows of a table; a change that returns nothing has changed them in place. The second reading of the
+    results gets the same change.
+    """
 
     def apply(store: Store) -> None:
         for each in (OBSERVED, AFTER_STOP) if name == OBSERVED else (name,):
@@ -65,7 +66,7 @@ def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
 
 
 def _counts(rows: Rows) -> Rows:
-    """The counts of ordinary campaigns, the smallest window first; the first one is not the harness' own opening."""
+    """The counts of ordinary campaigns, the smallest window first, without the harness' own opening events."""
     own = {row["key"] for row in rows if row["key"].startswith(PREFIX)}
     counts = [row for row in rows if PREFIX + row["key"] in own and int(row["value"]) > 1]
     return sorted(counts, key=lambda row: (int(row["field"]), row["key"]))[1:]
@@ -88,14 +89,14 @@ def _field(spell: Callable[[int], str]) -> Callable[[Rows], None]:
 
 
 def _change_places(rows: Rows) -> None:
-    """Two windows of a campaign with different counts."""
+    """Swaps two windows of a campaign with different counts."""
     one = _counts(rows)[0]
     other = next(row for row in _counts(rows) if row["key"] == one["key"] and row["value"] != one["value"])
     one["value"], other["value"] = other["value"], one["value"]
 
 
 def _without_last_window(rows: Rows) -> Rows:
-    """The last one of the load; the one behind it is the harness' own."""
+    """Removes the last window of the load; the one after it has the harness' own events."""
     last = sorted({row["field"] for row in _counts(rows)}, key=int)[-2]
     return [row for row in rows if row["field"] != last]
 
@@ -106,7 +107,7 @@ def _without_campaign(rows: Rows) -> Rows:
 
 
 def _as_string(rows: Rows) -> Rows:
-    """A campaign whose key holds a text."""
+    """Replaces a campaign by a key that holds a text."""
     gone = _counts(rows)[0]["key"]
     return [*_without_campaign(rows), {"key": gone, "field": "", "value": "7", "kind": "string"}]
 
@@ -120,7 +121,7 @@ def _more(**row: str) -> Callable[[Rows], Rows]:
 
 
 def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """A cell once more, behind all others, some of it spelled in another way."""
+    """Repeats a cell after all others, with some of it written differently."""
 
     def change(rows: Rows) -> Rows:
         return [*rows, _spelled(_counts(rows)[0], spell)]
@@ -129,7 +130,7 @@ def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
 
 
 def _before(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """As `_again`, but before all others."""
+    """Does the same as `_again`, before all others."""
 
     def change(rows: Rows) -> Rows:
         return [_spelled(_counts(rows)[0], spell), *rows]
@@ -204,7 +205,7 @@ RESULTS: Mapping[str, Change] = {
 
 
 def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
-    """The last change that brought a count up from something: the harness' own closing events come all at once."""
+    """The last row that raised a count above an earlier one: the harness' own closing events come all at once."""
     before: set[tuple[int, int]] = set()
     found = 0
     for place, row in enumerate(rows):
@@ -215,13 +216,13 @@ def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
 
 
 def _step_back(rows: Rows) -> Rows:
-    """Just before its last change a cell shows nothing at all."""
+    """Just before its last change a cell disappears for a moment."""
     place, row = _last_of_a_cell(rows)
     return [*rows[:place], {**row, "count": 0}, *rows[place:]]
 
 
 def _at_the_start(rows: Rows) -> Rows:
-    """A cell has its final count before anything was sent, and no other one."""
+    """A cell has only its final count, before anything was sent."""
     _, row = _last_of_a_cell(rows)
     cell = (row["campaign"], row["window_ms"])
     others = [each for each in rows if (each["campaign"], each["window_ms"]) != cell]
@@ -229,7 +230,7 @@ def _at_the_start(rows: Rows) -> Rows:
 
 
 def _at_the_end(rows: Rows) -> Rows:
-    """A cell of the first window has its final count a minute after everything, and no other one."""
+    """A cell of the first window has only its final count, a minute after everything."""
     window = sorted({row["window_ms"] for row in rows})[1]
     last = max((row for row in rows if row["window_ms"] == window), key=lambda row: (row["count"], row["campaign"]))
     others = [r for r in rows if (r["campaign"], r["window_ms"]) != (last["campaign"], window)]
@@ -249,7 +250,7 @@ def _one_other(rows: Rows) -> int:
 
 
 def _one_view(rows: Rows) -> int:
-    """A record that counts, of a campaign that is none of the harness' own events."""
+    """A record that counts, of a campaign without the harness' own events."""
     return next(place for place, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
@@ -291,7 +292,7 @@ def _record_altered(rows: Rows) -> None:
 
 
 def _record_moved(rows: Rows) -> None:
-    """To another partition: the batch that took it was another one."""
+    """Moves a record to another partition, so that another batch took it."""
     rows[_one_view(rows)]["partition"] += 1
 
 
@@ -309,7 +310,7 @@ def _without_lines(kind: str) -> Change:
 
 
 def _told(kind: str, change: Callable[[Row], None]) -> Change:
-    """Change the lines of one kind in the history."""
+    """Changes the lines of one kind in the history."""
 
     def apply(store: Store) -> None:
         path = store.path / HISTORY
@@ -327,7 +328,6 @@ def _half_as_long(observer: Row) -> None:
 
 
 def _first_half(rows: Rows) -> Rows:
-    """By time."""
     middle_us = (rows[0]["at_us"] + rows[-1]["at_us"]) / 2
     return [row for row in rows if row["at_us"] <= middle_us]
 
@@ -369,13 +369,13 @@ def _json(name: str, change: Callable[[Any], None]) -> Change:
 
 
 def _as_of_schema_2(store: Store) -> None:
-    """A newer run, in which nothing is changed but what says that it has digests."""
+    """Makes a new run look like one of schema 2, which had no digests."""
     _json("owner.json", lambda owner: owner.update(schema=2))(store)
     _gone(digests.FILE)(store)
 
 
 def of_schema_3(store: Store) -> None:
-    """As that version wrote it."""
+    """Convert a run to the files of schema 3."""
     _told("made", lambda line: line.pop("schema"))(store)
     _told(digests.CLOSED, lambda line: line.pop("files"))(store)
     _told(verdicts.KIND, lambda line: line.pop("digest"))(store)
@@ -394,7 +394,7 @@ def _told_more(store: Store) -> None:
 
 
 def _never_judged(store: Store) -> None:
-    """It looks as if it had been broken off before its verdict."""
+    """Makes a run look as if it had been interrupted before its verdict."""
     _without_lines(verdicts.KIND)(store)
     for name in (verdicts.FILE, digests.FILE):
         _gone(name)(store)
@@ -444,7 +444,7 @@ FILES: Mapping[str, Change] = {
     "the last look at a count is gone": _rows(SAMPLES, _without_last_look),
 }
 
-# The verdict was reached before these.
+# Edits after the verdict.
 EDITS: Mapping[str, Change] = {
     "a count was edited": _rows(OBSERVED, _value(lambda count: str(count + 1))),
     "a file was taken away": _gone("progress.jsonl"),

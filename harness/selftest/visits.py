@@ -1,6 +1,6 @@
-"""Planted mistakes of other questions: page visits in windows that overlap and in sessions, with a distinct count each.
+"""Planted mistakes of other questions: page visits in sliding windows and in sessions, with a distinct count each.
 
-A mistake is made with the events, as an engine makes it, and not with the answer: what it then shows is folded anew.
+A mistake is made in the events, as by an engine, and not in the answer: the results are folded from them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from workloads.shipped import shipped
 
 PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
 LENGTH_MS, STEP_MS = 10_000, 2_000
-EACH_OLD = 40  # event is older than an engine waits for
+EACH_OLD = 40  # every so many events one is older than an engine waits for
 
 
-@cache  # DuckDB folds them; no mutant changes how
+@cache  # cached, because DuckDB folds them and no mutant changes that
 def planted() -> tuple[tuple[str, Case], ...]:
     return tuple(_planted())
 
@@ -45,7 +45,7 @@ def asked(workload: str) -> RunSpec:
 
 
 def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[Case, Callable[[Ledger], Case]]:
-    """A run in which all is right, and what makes one of it whose results are others."""
+    """A run where everything is right, and a function that returns it with other results."""
     honest = honest_run(replace(asked(workload), time=time))
     return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
 
@@ -66,19 +66,20 @@ def _sliding() -> Iterator[tuple[str, Case]]:
 
 
 def _late_for_some() -> Iterator[tuple[str, Case]]:
-    """What is late for one window and in time for the next, which the engine itself says."""
+    """Events that are late for one window and in time for the next, as the engine itself reports."""
     yield "visits late for some of their windows, each of these named", named_by_window()
     yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
     yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
 
 
 def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> Case:
-    """An engine that reads events as they are sent, some of them older than they should be, drops by its watermark, and
-    names each window: all but so many, and so far from where it opens."""
+    """Return the run of an engine that reads events as they are sent, some of them late, drops by its watermark, and
+    names the event and the window. It leaves out the first `forgets`, and the names of windows are off by `opens_ms`.
+    """
     spec = asked(SLIDING)
     oracle, sent = oracle_of(spec), dict(events(spec.tape))
     is_old = sent["event_id"] % EACH_OLD == EACH_OLD - 1
-    newest_ms = sent[times.OWN] - spec.watermark_ms  # the events that are not old come in the order of their times
+    newest_ms = sent[times.OWN] - spec.watermark_ms  # the events that are not old are in order
     sent[times.OWN] = sent[times.OWN] - np.where(is_old, spec.watermark_ms + LENGTH_MS // 2, 0)
     log = pa.table({**sent, "kind": np.full(EVENTS, COUNTS, dtype=np.int8)})
     placed, row = lateness.events_of(sent, oracle)
@@ -134,7 +135,7 @@ def _sessions() -> Iterator[tuple[str, Case]]:
 
 
 def _by_append() -> Iterator[tuple[str, Case]]:
-    """Of a job that counts by the time at which the broker had an event."""
+    """A job that counts by the broker's timestamp."""
     honest, showing = _honest(PLAIN, "append")
     oracle, sent = honest.oracle, events(honest.spec.tape)
     elsewhere = _of_another_window(sent)
@@ -149,20 +150,20 @@ def _by_append() -> Iterator[tuple[str, Case]]:
 
 
 def _of_another_window(sent: Events) -> NDArray[np.bool_]:
-    """The first whose own window is over when the broker has it."""
+    """The first event whose own window has ended when the broker appends it."""
     first = int(np.flatnonzero(sent[times.OWN] // LENGTH_MS < sent[STAMPED] // LENGTH_MS)[0])
     return np.asarray(np.arange(len(sent[STAMPED])) == first)
 
 
 def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]:
-    """Cells of one key stand side by side, the older one first."""
+    """Cells of one key are adjacent, the older one first."""
     keys = oracle.codes.keys(np.array(pages))
     row = int(np.flatnonzero(keys[1:] == keys[:-1])[0])
     return pages[row], pages[row + 1]
 
 
 def _moved(sent: Events) -> Events:
-    """What begins a window ends the one before, as when somebody has written `<=` for `<`."""
+    """Moves an event at the begin of a window into the window before, the result of `<=` instead of `<`."""
     first = int(np.flatnonzero(sent["event_time_ms"] % STEP_MS == 0)[EVENTS // 60])
     moved = sent["event_time_ms"].copy()
     moved[first] -= 1

@@ -1,1 +1,1 @@
-"""What a terminal shows, and how every command ends."""
+"""Output on a terminal, and the end of every command."""

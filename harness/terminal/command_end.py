@@ -1,8 +1,8 @@
-"""How every command ends: with an exit code that says whose fault it was, and one sentence that says what to do.
+"""The end of every command: an exit code that shows whose fault it was, and one sentence with what to do.
 
-What is unexpected ends here too, at this one place: its traceback goes to a file, never to the screen, and the exit
-code is 4, for 1 would look like a FAIL. Standard library only, so that what breaks while the rest is imported ends the
-same way.
+Unexpected errors are handled here, too: the traceback goes to a file, never to the screen, and the exit code is 4,
+because 1 would look like a FAIL. This module needs the standard library only, so that an error while the rest is
+imported is handled in the same way.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from harness.util import server_errors
 from harness.util.texts import shown
 
 PROGRAM = "streamgauge"
-COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks how a line could go on
+COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks for completions
 JSON = "--json"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTHING_LEFT = "Everything it started has been stopped."
 NOT_IN_ORDER = "not all was ended in order"
 ONCE_MORE = "Ctrl-C once more ends all at once"
 ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
-LONGEST = 300  # letters of a foreign error's own words; its file has all of them
+LONGEST = 300  # most characters of a foreign error's message; its file has all of them
 
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A run or an experiment that goes on, and what can be done with it when it ends before its time."""
+    """A run or an experiment in progress, and the next step if it ends early."""
 
     path: Path
     logs: Path
     next_step: str
-    has_begun: Callable[[], bool] = lambda: True  # before that there is nothing to judge
+    has_begun: Callable[[], bool] = lambda: True  # before it has begun there is nothing to judge
 
 
 class UnexpectedError(HarnessError):
-    """What nobody has foreseen, with the file that holds its traceback."""
+    """An unexpected error, with the file that holds its traceback."""
 
     def __init__(self, error: BaseException, log: Path | None) -> None:
         kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could be written nowhere."
@@ -62,9 +62,11 @@ class UnexpectedError(HarnessError):
 
 
 _under_way: list[UnderWay] = []
-_left: tuple[BaseException, tuple[UnderWay, ...]] | None = None  # what an error ended, from the outermost to the inner
+_left: tuple[BaseException, tuple[UnderWay, ...]] | None = (
+    None  # what an error interrupted, from the outermost to the innermost
+)
 _broken_thread: list[HarnessError] = []
-_stopped: list[Stopped] = []  # what was heard since the program began
+_stopped: list[Stopped] = []  # signals since the program began
 
 
 @contextmanager
@@ -85,7 +87,9 @@ def under_way(what: UnderWay, tell: Callable[..., None]) -> Iterator[None]:
 
 
 def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: str = NOTHING_LEFT) -> int:
-    """The exit code of a program, whatever happens in it. `nothing_lost` is said when somebody stops it."""
+    """Run a program and return its exit code, whatever happens in it. `nothing_lost` is printed if a signal
+    stops it.
+    """
     with _listening():
         try:
             return program()
@@ -94,20 +98,20 @@ def ended(arguments: Sequence[str], program: Callable[[], int], nothing_lost: st
             return _end(arguments, by, f"Stopped by {by.name}{how}. {nothing_lost}", by.exit_code)
         except UsageError as error:
             return _end(arguments, error, str(error), Exit.USAGE)
-        except Exception as error:  # noqa: BLE001 - this is the one place for whatever it is
-            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # only somebody's word can be so long
+        except Exception as error:  # noqa: BLE001 - this is the one place for every error
+            if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # the name is a user's argument
                 return _end(arguments, error, f"{shown(str(error.filename))}: no file has so long a name.", Exit.USAGE)
             return _end(arguments, error, str(known(error)), Exit.BROKEN)
 
 
 def deafen() -> None:
-    """When all is said: nothing is left that could be stopped, and no traceback shall follow."""
+    """Ignore further signals once everything is printed: nothing is left to stop, and a traceback must not follow."""
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
 
 
 def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> HarnessError:
-    """The same as an error that ends in a sentence. What nobody has foreseen leaves its traceback in a file."""
+    """Return the error as one with a sentence for users. The traceback of an unexpected one goes to a file."""
     places = _places(error) if places is None else places
     if full := disk_space.in_terms_of_room(error, _written_to(places)):
         return full
@@ -119,7 +123,7 @@ def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> Har
 
 
 def summary(error: BaseException) -> str:
-    """An error in its own words, on one line."""
+    """Return an error's own message on one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {shown(words, LONGEST)}".rstrip(": .")
 
@@ -133,7 +137,7 @@ def _why(error: BaseException) -> str:
 
 
 def short_path(path: Path) -> str:
-    """As short as it can be typed from here."""
+    """Return the shorter one of the relative and the absolute path."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
@@ -149,13 +153,13 @@ def _home() -> Path:
 
 
 def state_place() -> Path:
-    """Where streamgauge keeps what must be found again by the next command."""
+    """Return the folder for everything that later commands must find."""
     base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local" / "state")
     return Path(base) / "streamgauge"
 
 
 def state_folder() -> Path:
-    """The same, made if it is not there."""
+    """Return the state folder, and make it if it does not exist."""
     folder = state_place()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -171,13 +175,15 @@ def state_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """The folder for everything that can be fetched or made again."""
+    """Return the folder for everything that can be fetched or made again."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (configured if configured.is_absolute() else _home() / ".cache") / "streamgauge"
 
 
 def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
-    """The file that holds it: with the run that was going on, else in the state folder, else among temporary files."""
+    """Write the traceback to a file of the interrupted run, else in the state folder, else in the temporary folder.
+    Return the file.
+    """
     name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
     for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
@@ -190,7 +196,7 @@ def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Pat
 
 
 def _temporary_folder() -> Path:
-    """RuntimeError where none can be written to: that is how a disk may be full."""
+    """Raises RuntimeError if no folder can be written to, as with a full disk."""
     try:
         return Path(tempfile.gettempdir())
     except OSError as error:
@@ -198,7 +204,7 @@ def _temporary_folder() -> Path:
 
 
 def _written_to(places: Sequence[UnderWay]) -> list[Path]:
-    """Where a full disk would be: what goes on, and the folders that every command uses."""
+    """Folders where the disk may be full: those of what is in progress, and those that every command uses."""
     found = [place.path for place in reversed(places)]
     for find_folder in (_temporary_folder, state_place, cache_folder, Path.cwd):
         with suppress(OSError, RuntimeError, HarnessError):
@@ -208,7 +214,7 @@ def _written_to(places: Sequence[UnderWay]) -> list[Path]:
 
 @contextmanager
 def _listening() -> Iterator[None]:
-    """What stops a program from outside ends it as an exception does, and so does an error in one of its threads."""
+    """Signals, and errors in threads, end the program by an exception."""
     heard = [number for number in STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, stop) for number in heard}
     hooks = threading.excepthook, sys.unraisablehook
@@ -223,8 +229,9 @@ def _listening() -> Iterator[None]:
 
 
 def stop(number: int, _frame: FrameType | None) -> None:
-    """The handler of a signal that ends the program: the first in order, the second at once. Further ones change
-    nothing, nor does a second SIGHUP: when a terminal is closed, the shell sends one and the kernel another."""
+    """Handle a signal that ends the program: the first one ends it cleanly, the second one at once. Further ones are
+    ignored, and so is a second SIGHUP: if a terminal is closed, the shell sends one and the kernel another.
+    """
     if _broken_thread:
         raise _broken_thread.pop()
     if not _stopped or (len(_stopped) == 1 and number != signal.SIGHUP):
@@ -233,14 +240,14 @@ def stop(number: int, _frame: FrameType | None) -> None:
 
 
 def _on_broken_thread(broken: threading.ExceptHookArgs) -> None:
-    """Half of the work goes on no more, so that nothing may be concluded from what the other half still does."""
+    """Half of the work has stopped, so that the results of the other half may not be used."""
     error = broken.exc_value or broken.exc_type()
     _broken_thread.append(known(error, _under_way))
     _thread.interrupt_main(signal.SIGTERM)
 
 
 def _on_unraisable(ignored: sys.UnraisableHookArgs) -> None:
-    """What Python itself goes on after, such as an error while something is thrown away."""
+    """Errors that Python itself ignores, such as in a destructor."""
     if ignored.exc_value:
         keep_traceback(ignored.exc_value, _under_way)
 
@@ -250,7 +257,7 @@ def _places(error: BaseException) -> tuple[UnderWay, ...]:
 
 
 def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: int) -> int:
-    """Everything that is said of an early end: to a person on stderr, to a program on stdout."""
+    """Prints everything about an early end: for people on stderr, for programs on stdout."""
     places = _places(error)
     told = [
         sentence,
@@ -270,7 +277,7 @@ def _next(place: UnderWay) -> str:
     return place.next_step if place.has_begun() else "its load had not begun, so there is nothing to judge"
 
 
-# ---------------------------------------------------------------- What was asked, as far as words alone tell
+# ---------------------------------------------------------------- The arguments, without parsing them
 
 
 def command_of(arguments: Sequence[str]) -> str:
@@ -278,7 +285,7 @@ def command_of(arguments: Sequence[str]) -> str:
 
 
 def own_words(arguments: Sequence[str]) -> list[str]:
-    """Those before a `--`: what stands behind it is never a flag."""
+    """Return the words before a `--`: the words behind it are never flags."""
     words = list(arguments)
     return words[: words.index("--")] if "--" in words else words
 
@@ -288,7 +295,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def json_last(arguments: Sequence[str]) -> list[str]:
-    """The same with `--json` behind all other words, where the command that it is meant for finds it."""
+    """Return the arguments with `--json` after all other words, where the command finds it."""
     words = own_words(arguments)
     rest = list(arguments)[len(words) :]
     return [word for word in words if word != JSON] + [JSON] * wants_json(arguments) + rest

@@ -1,7 +1,7 @@
-"""What people see while a run goes on and when it is over: progress on a terminal, plain lines in a pipe.
+"""Output for people during and after a run: progress on a terminal, plain lines in a pipe.
 
-Everything goes to stderr but a command's own answer, so that `--json` and pipes stay clean. rich is imported by who
-draws with it: it takes its time, and much is said without.
+Everything but a command's own answer goes to stderr, so that `--json` and pipes stay clean. rich is imported only where
+it draws, because its import is slow and most output does not need it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 COLOURS = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red", Outcome.UNKNOWN: "bold yellow"}
 PLAIN_EVERY_S, BOARD_EVERY_S = 5.0, 15.0
 BAR_WIDTH = 24
-NARROWEST = 7  # letters of a column
+NARROWEST = 7  # least width of a column
 
 
 class Progress(Protocol):
-    """A screen that can be opened and closed."""
+    """A progress display that can be opened and closed."""
 
     def phase(self, name: str, detail: str = "") -> None: ...
     def update(self, facts: Mapping[str, str | float | int]) -> None: ...
@@ -37,7 +37,7 @@ class Progress(Protocol):
 
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """The one that fits where stderr goes."""
+    """Open the progress display that fits stderr."""
     screen: Progress = LiveProgress() if _is_able(sys.stderr) else PlainProgress()
     try:
         yield screen
@@ -46,12 +46,12 @@ def progress() -> Iterator[Progress]:
 
 
 def _is_able(stream: TextIO) -> bool:
-    """A terminal that can do more than print lines. Of one without a name nothing is known."""
+    """A terminal without a name is taken for one that can only print lines."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("", "dumb", "unknown")
 
 
 class _State:
-    """What both screens know: phase, elapsed time, rates between two looks."""
+    """The state of both displays: phase, elapsed time, rates between two updates."""
 
     def __init__(self) -> None:
         self.began_s = time.monotonic()
@@ -73,7 +73,7 @@ class _State:
         return f"{time.monotonic() - self.began_s:5.0f} s  {self.name:<9}"
 
     def counts(self) -> list[str]:
-        """How far the load and the engine are; nothing outside of these phases."""
+        """The progress of load and engine; empty outside of these phases."""
         if self.name not in ("warm-up", "load", "drain") or not self.facts:
             return []
         sent, planned, done = (int(self.facts[key]) for key in ("sent", "planned", "done"))
@@ -87,7 +87,6 @@ class _State:
         return str(self.facts.get("fault", ""))
 
     def line(self) -> str:
-        """All of it on one line."""
         fault = f"fault {self.fault()}" if self.fault() else ""
         words = self.counts() or [self.detail]
         return f"{self.head()} {', '.join([*words, fault]).strip(', ')}"
@@ -103,7 +102,7 @@ class LiveProgress:
         self._state = _State()
         self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True, get_renderable=self._draw)
         self._live.start()
-        self._live.console.show_cursor()  # a hidden one stays so after Ctrl-Z, and when the harness is killed
+        self._live.console.show_cursor()  # a hidden one stays hidden after Ctrl-Z, and when the harness is killed
 
     def phase(self, name: str, detail: str = "") -> None:
         self._state.name, self._state.detail = name, detail
@@ -127,7 +126,7 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """A line at each phase, and one every few seconds while it lasts. `tell`: to whom it goes."""
+    """A line at each phase, and one every few seconds during it. `tell` prints a line."""
 
     def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self._state, self._tell = _State(), tell or say
@@ -151,7 +150,7 @@ class PlainProgress:
 
 
 class Board(Protocol):
-    """A line for each of several things that go on at once."""
+    """A line for each of several parallel tasks."""
 
     def show(self, lines: Sequence[str]) -> None: ...
     def close(self) -> None: ...
@@ -159,7 +158,7 @@ class Board(Protocol):
 
 @contextmanager
 def board() -> Iterator[Board]:
-    """The one that fits where stderr goes."""
+    """Open the board that fits stderr."""
     found: Board = LiveBoard() if _is_able(sys.stderr) else PlainBoard()
     try:
         yield found
@@ -168,7 +167,7 @@ def board() -> Iterator[Board]:
 
 
 class LiveBoard:
-    """They stay in place on a terminal, below what is said meanwhile; what does not fit is cut."""
+    """Lines that stay in place on a terminal, below other output. Long lines are cut."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -189,7 +188,7 @@ class LiveBoard:
 
 
 class PlainBoard:
-    """All of them every few seconds."""
+    """All lines every few seconds."""
 
     def __init__(self) -> None:
         self._printed_s = time.monotonic()
@@ -205,7 +204,7 @@ class PlainBoard:
 
 
 def show_result(lines: Sequence[str], outcome: Outcome) -> None:
-    """The last screen; the first line carries the verdict's colour on a terminal."""
+    """Print the last screen. On a terminal the first line has the colour of the verdict."""
     from rich.console import Console
     from rich.text import Text
 
@@ -217,7 +216,7 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
 
 
 def narrowed(line: str, width: int | None) -> list[str]:
-    """A line in a terminal that has no room for it, below its own beginning. A long word stays whole."""
+    """Wrap a line to the terminal's width with its own indent. A long word stays whole."""
     if width is None or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
@@ -225,12 +224,14 @@ def narrowed(line: str, width: int | None) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
-    """Columns as wide as their widest cell. On a terminal the widest give way until a line fits; nothing is cut."""
+    """Lay out columns as wide as their widest cell. On a terminal the widest columns are wrapped until a line fits;
+    nothing is cut.
+    """
     return fitted_table(rows, header, shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None)
 
 
 def fitted_table(rows: Sequence[Sequence[str]], header: Sequence[str], width: int | None) -> str:
-    """The same for a width that is known; None: no line is too long."""
+    """Lay out a table for a known width; None: no limit."""
     widths = _fitted([max(len(row[i]) for row in [header, *rows]) for i in range(len(header))], width)
     lines: list[str] = []
     for row in [header, *rows]:
@@ -241,7 +242,7 @@ def fitted_table(rows: Sequence[Sequence[str]], header: Sequence[str], width: in
 
 
 def _fitted(widths: Sequence[int], room: int | None) -> list[int]:
-    """The widest gives way first, down to what a word needs."""
+    """The widest column shrinks first, down to a least width."""
     fitted = [max(1, width) for width in widths]
     while room is not None and sum(fitted) + 2 * (len(fitted) - 1) > room and max(fitted) > NARROWEST:
         fitted[fitted.index(max(fitted))] -= 1

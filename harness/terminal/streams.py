@@ -1,9 +1,9 @@
-"""Input, output and errors of a command, whatever became of them.
+"""Robust standard streams of a command.
 
-Whoever closes one of them (`>&-`) gives its number away: the next file or socket of ours would be it, also for our
-children. So closed ones are led to nowhere, first of all. When nobody reads any more (a pipe to `head -1`, a terminal
-that was closed), what is said goes nowhere too, and the run and the exit code of its verdict stay as they are. Only an
-answer that somebody wants to keep, and that a full disk does not take, is an error. Standard library only.
+A caller that closes a stream (`>&-`) frees its number: our next file or socket would get it, also in our children.
+Therefore closed streams are opened on /dev/null before anything else. If the reader has gone (a pipe to `head -1`, a
+terminal that was closed), output is dropped, and the run and the exit code of its verdict stay as they are. Only an
+answer that a full disk does not take is an error. This module needs the standard library only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def secure() -> None:
-    """Before anything else is opened."""
+    """Replace the standard streams. Call it before anything else is opened."""
     for number in range(3):
         if not _usable(number):
             _lead_to_nowhere(number)
@@ -31,7 +31,7 @@ def secure() -> None:
 
 
 def _usable(number: int) -> bool:
-    """Some shells leave a script of theirs in the place of what was closed, which can only be read."""
+    """Some shells leave one of their scripts, which is read-only, in place of a closed stream."""
     try:
         mode = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
     except OSError:
@@ -66,7 +66,7 @@ class _Lasting(io.FileIO):
             return super().write(data)
         except OSError as error:
             if self._raises and error.errno not in self._nobody_reads:
-                self._raises = False  # Python writes once more when it ends
+                self._raises = False  # Python writes again when it ends
                 raise HarnessError(
                     f"The answer could not be written to standard output: {error.strerror}. Lead it elsewhere and "
                     "start the same command again; of a run that has ended, `streamgauge ls` shows the verdict."

@@ -1,4 +1,4 @@
-"""An annotation of a GitHub workflow: a line that a step prints, and that the pull request then shows."""
+"""An annotation of a GitHub workflow: a step prints the line, and the pull request shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reports.result import Result
 
 FILE = "annotations.txt"
 LEVELS = {Outcome.FAIL: "error", Outcome.UNKNOWN: "warning", Outcome.PASS: "notice"}
-# The end of a line ends an annotation. In a title, so do the signs that part it from what follows.
+# A line break ends an annotation. In a title, so do the characters that separate it from the next part.
 TEXT = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 TITLE = TEXT | str.maketrans({":": "%3A", ",": "%2C"})
 

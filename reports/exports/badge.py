@@ -1,4 +1,4 @@
-"""A badge, as the endpoint of shields.io reads it: publish this file, and name its address there."""
+"""A badge in the format of shields.io's endpoint: publish this file and give shields.io its URL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def of_gate(record: Record) -> str:
 
 
 def _message(found: Gated) -> str:
-    """The answer, and of a regression in a few words what it is."""
     if found.sides[HEAD].outcome is Outcome.FAIL:
         return f"{found.answer.value}: counts wrong"
     worse = [f"{each.metric} {percent(each.head.estimate)}" for each in found.effects if each.answer is found.answer]

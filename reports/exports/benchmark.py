@@ -1,7 +1,7 @@
-"""The head's figures for github-action-benchmark, as its tool `customSmallerIsBetter` reads them.
+"""The head's figures for github-action-benchmark, in the format of its tool `customSmallerIsBetter`.
 
-It draws each name over commits, so that a name holds nothing of a commit. What an engine takes differs from machine to
-machine; its ratio to the base of the same gate differs less.
+It draws each name over commits, thus no name contains anything of a commit. An engine's figures differ from machine to
+machine; the ratio to the base of the same gate differs less.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def of_gate(record: Record) -> str:
 
 
 def _figures(record: Record) -> Iterator[dict[str, str | float]]:
-    """None of a head that counts wrong, since it has no effects."""
+    """Empty if the head's counts are wrong, because there are no effects then."""
     engine = record.engine
     for effect in record.found.effects:
         name = f"{engine} {effect.metric}"

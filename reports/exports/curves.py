@@ -1,4 +1,4 @@
-"""The numbers behind the curves of a page as CSV, for whoever wants to draw them in another way."""
+"""The numbers behind the curves of a page as CSV, for drawings of your own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = Iterable[Sequence[object]]
 
 
 def texts(evidence: Evidence) -> dict[str, str]:
-    """Name -> CSV. What is withheld or missing is in none of them."""
+    """Return the CSV of each curve by name. Withheld and missing curves are left out."""
     found = {}
     for name, rows in _tables(evidence).items():
         try:
@@ -36,7 +36,6 @@ def _tables(evidence: Evidence) -> dict[str, Callable[[], Rows]]:
 
 
 def _timeline(evidence: Evidence) -> Rows:
-    """The columns of the drawing when speed is withheld, else all."""
     table = timeline.shown_of(evidence)
     wanted = (
         [name for _, _, columns in timeline.LOAD for name in columns] if evidence.withheld else table.column_names[1:]

@@ -17,19 +17,19 @@ from reports.result import span_ms
 
 @dataclass(frozen=True)
 class Case:
-    """One run of an experiment, and what it means there. Without a run nothing was made."""
+    """One run of an experiment with its outcome. `run` is empty if the run was not made."""
 
     group: str  # the classname: scenario, engine and sink
     name: str
-    outcome: Outcome | None  # None: it can't be done there
+    outcome: Outcome | None  # None: not possible there
     sentence: str
-    run: str = ""  # its directory, below that of the experiment
+    run: str = ""  # its directory, relative to the experiment's
     word: str = ""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an experiment came to."""
+    """The result of an experiment."""
 
     name: str
     outcome: Outcome

@@ -1,4 +1,4 @@
-"""Every export of a gate, into the gate's folder: a line of EXPORTS each."""
+"""All exports of a gate into its folder. To add one, add a line to EXPORTS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def save(record: Record) -> None:
 
 
 def _junit(record: Record) -> str:
-    """A regression is a failure, what can't be told is skipped with its reason, a side without a verdict an error."""
+    """A regression is a failure, an inconclusive metric is skipped with its reason, a side without a verdict is an
+    error.
+    """
     found = record.found
     cases = (*_sides(found), _starts(found), *_effects(found))
     facts = {"answer": found.answer.value, **dict(versions(record.environment))}
@@ -50,13 +52,13 @@ def _sides(found: Gated) -> Iterator[Case]:
 
 
 def _starts(found: Gated) -> Case:
-    """That it ended early is an error, whatever its sides have counted."""
+    """An early end is an error, whatever the sides have counted."""
     outcome = Outcome.UNKNOWN if found.broken else Outcome.PASS
     return Case(suite.classname(("gate",)), "starts", outcome, found.broken or many(found.starts, "start"))
 
 
 def _effects(found: Gated) -> Iterator[Case]:
-    """Each metric in every gate: a test that is gone looks like one that was deleted."""
+    """Each metric has a case in every gate, because a CI report shows a missing case as a deleted test."""
     group, told = suite.classname(("gate", "speed")), {each.metric: each for each in found.effects}
     for metric in METRICS:
         if metric.name in told:
@@ -101,12 +103,12 @@ def _lines(record: Record) -> Iterator[str]:
 
 
 def steps(record: Record) -> Section:
-    """What to try next."""
+    """Return the section with commands to try next."""
     return next_step.of_gate(record.folder.path, record.found, partial(command, record), record.asked["budget_s"])
 
 
 def _annotation(record: Record) -> str:
-    """The answer first; then what it does not say of sides that are not right, and all that was compared."""
+    """The answer first, then sides that are not right unless the answer names them, then all metrics."""
     found = record.found
     sides = (
         f"{name} ({record.named[name]}): {side.outcome.value}, {side.sentence}"
@@ -120,7 +122,7 @@ def _annotation(record: Record) -> str:
 
 
 def command(record: Record, **changes: Any) -> str:
-    """To copy: what was asked, or something else in its place."""
+    """Return the command of this gate, with some arguments changed."""
     asked = {**record.asked, **changes}
     saves = asked.get("saves", "")
     words = [COMMAND, "gate", *([] if saves else ["--base", asked["base"]]), "--head", asked["head"]]

@@ -1,4 +1,4 @@
-"""A gate as the line that the user's history gets of it."""
+"""A gate as an entry of the user's history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reports.gated import Record
 
 
 def of_gate(record: Record) -> Entry:
-    """Nothing but the verdicts of a gate in which somebody counted wrong."""
+    """Return the entry. A gate with wrong counts has no metrics, only its verdicts."""
     found, asked = record.found, record.asked
     return Entry(
         at=datetime.fromtimestamp((made_ms(record.folder.path) or 0) // 1000, UTC),
@@ -33,14 +33,14 @@ def of_gate(record: Record) -> Entry:
 
 
 def _engine(record: Record) -> str:
-    """As runs are shown: with its sink. "" where the head never became a run."""
+    """The engine with its sink; "" if the head never became a run."""
     with suppress(MissingEvidence):
         return f"{record.engine}/{StoredRun(Store(record.folder.path / record.found.sides[HEAD].run)).spec.sink}"
     return ""
 
 
 def _stood(record: Record, side: str) -> Stood:
-    """A base that did not run is the file that was named."""
+    """For a stored baseline the name is its file."""
     judged = record.found.sides[side]
     versions = versions_of(Store(record.folder.path / judged.run))
     return Stood(record.asked[side], judged.outcome, record.commits.get(side, ""), versions)

@@ -1,4 +1,4 @@
-"""JUnit XML of a run: the run is a suite, a check is a case."""
+"""A run as JUnit XML: the run is a suite, and each check is a case."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _case(check: CheckResult, classname: str) -> suite.Case:
-    """No check is timed by itself: all of the time is that of the run."""
+    """Checks have no time of their own; the suite has the time of the run."""
     said = [check.sentence] if check.outcome is Outcome.PASS else [*map(_line, check.witnesses)]
     word = check.word or check.name
     return suite.Case(classname, check.name, check.outcome, check.sentence, word, "\n".join(said))

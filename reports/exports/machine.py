@@ -1,4 +1,4 @@
-"""The one JSON object that `--json` prints."""
+"""The JSON object that `--json` prints."""
 
 from __future__ import annotations
 

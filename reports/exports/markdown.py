@@ -1,4 +1,4 @@
-"""The summary of a run in Markdown, made for the summary page of a CI job."""
+"""The summary of a run in Markdown, for the summary page of a CI job."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _witness(witness: Witness) -> str:
 
 
 def _last_words(check: CheckResult) -> Iterator[str]:
-    """As they are, so that they can be copied."""
+    """The lines are code blocks, so that they can be copied."""
     for place, said in groupby(check.witnesses, lambda witness: witness.cell):
         yield f"`{place}`:"
         yield ""
@@ -78,7 +78,7 @@ def _when(result: Result) -> Iterator[str]:
 
 
 def versions(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """All that is known of the machine and of what ran on it, the packages by their names."""
+    """Yield everything known of the machine and its software, packages by their names."""
     for name, value in environment.items():
         if isinstance(value, Mapping):
             yield from ((package, str(version)) for package, version in value.items())
@@ -99,7 +99,7 @@ def _speed(result: Result) -> Iterator[str]:
 
 
 def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
-    """What can be told in one cell each."""
+    """Yield the figures that fit one cell each."""
     rates = (("offered", m.offered_per_s), ("processed", m.processed_per_s), ("caught up at", m.catch_up_per_s))
     yield from ((name, f"{rate:,.0f} events/s") for name, rate in rates if rate is not None)
     yield from ((f"latency, {each.way}", _quantiles(each, outage)) for each in m.latency)

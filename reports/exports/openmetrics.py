@@ -1,7 +1,7 @@
 """The answer and the figures of a gate as OpenMetrics text.
 
-All of them are gauges, which the older text format of Prometheus has too: node_exporter's textfile collector and a
-push gateway read the same file.
+All of them are gauges, which also exist in the older text format of Prometheus: node_exporter's textfile collector and
+a push gateway read the same file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.experiments.gating.gate import ANY, Answer, Effect
 from harness.model import Outcome
 from reports.gated import Record
 
-# What a person reads -> the base unit that ends a metric's name, and how many of it one is.
+# From a unit on the page to the base unit that ends a metric's name, and the factor between them.
 UNITS = {
     "CPU-s per million events": ("cpu_seconds_per_event", 1e-6),
     "MiB per million events": ("bytes_per_event", 2.0**20 * 1e-6),
@@ -28,16 +28,16 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Gauge:
-    """One family: what it is, and its samples."""
+    """One metric family with its samples."""
 
-    name: str  # behind `streamgauge_gate_`
+    name: str  # after `streamgauge_gate_`
     unit: str  # its end, if it has one
     help: str
     samples: tuple[tuple[Labels, float], ...]
 
 
 def of_gate(record: Record) -> str:
-    """Each sample says of which engine it is, so that several gates fit into one Prometheus."""
+    """Return the text. Each sample has the engine as a label, so that one Prometheus can hold several gates."""
     engine = {"engine": record.engine}
     lines = [line for gauge in _gauges(record) for line in _lines(gauge, engine)]
     return "\n".join([*lines, "# EOF"]) + "\n"
@@ -81,7 +81,7 @@ def _gauges(record: Record) -> Iterator[Gauge]:
 
 
 def _compared(effects: Iterable[Effect]) -> Iterator[Gauge]:
-    """Nothing of a head that counts wrong, since it has no effects."""
+    """Empty if the head's counts are wrong, because there are no effects then."""
     parts: dict[str, tuple[str, Callable[[Effect], float]]] = {
         "head_by_base_ratio": ("What the head takes by what the base takes.", lambda e: e.head.estimate),
         "head_by_base_low_ratio": ("The least that it may be.", lambda e: e.head.low),

@@ -1,7 +1,7 @@
-"""Histories of gates as Apache Otava reads them: a CSV for each metric of each series, and the configuration that names
-them. Of its importers only that for CSV can be told that less is better.
+"""Histories of gates for Apache Otava: a CSV for each metric of each series, and the configuration that names them.
 
-A CSV holds more columns than Otava asks for: it is also what a drawing shows.
+Only Otava's CSV importer has a setting for metrics where less is better. The CSVs have more columns than Otava reads,
+because they also hold the numbers of the drawings.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ class Test:
 
 
 def tests(history: History) -> tuple[Test, ...]:
-    """What was declined is left out: nobody can tell what it is worth, and it would look like a change."""
+    """List the tests. Declined figures are left out: their value is not trusted, and Otava would report it as a
+    change.
+    """
     found = (Test(_name(metric, s), s, tuple(_rows(s, metric))) for metric in history.metrics for s in history.series)
     return tuple(each for each in found if each.rows)
 
 
 def slug(metric: str) -> str:
-    """For files, and for what is typed."""
+    """Turn a metric's name into one for files and the command line."""
     return re.sub("[^A-Za-z0-9]+", "-", metric)
 
 
@@ -54,7 +56,7 @@ def _rows(series: Series, metric: str) -> Iterator[tuple[object, ...]]:
 
 
 def texts(history: History) -> Mapping[str, str]:
-    """Name -> CSV."""
+    """Return the CSV of each test by name."""
     return {each.name: _csv(each.rows) for each in tests(history)}
 
 
@@ -65,8 +67,9 @@ def _csv(rows: Iterable[tuple[object, ...]]) -> str:
 
 
 def configuration(history: History, folder: str) -> str:
-    """`folder`: where the CSVs lie, from where Otava is started. A metric has the name of its test, because Otava
-    refuses to validate a name that two tests have."""
+    """Return Otava's configuration. `folder` is the path of the CSVs as seen from where Otava runs. A metric is named
+    like its test, because Otava's validation rejects a name that two tests share.
+    """
     found = tests(history)
     groups = {"all": found} | {f"series-{s.number}": [t for t in found if t.series is s] for s in history.series}
     lines = [line for test in found for line in _test(test, folder)]

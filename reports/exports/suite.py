@@ -1,4 +1,4 @@
-"""A JUnit suite as values, and how it becomes XML: one way for a run and for an experiment."""
+"""A JUnit suite as values and its XML, for runs and experiments alike."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from datetime import datetime
 from harness.model import Outcome
 
 TAGS = {Outcome.FAIL: "failure", Outcome.UNKNOWN: "error"}
-# What XML 1.0 can't hold, not even escaped.
+# Characters that XML 1.0 can't hold, not even escaped.
 _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Case:
-    """UNKNOWN is an error and never skipped: CI must not pass over it. Without an outcome it can't be done there."""
+    """A test case. UNKNOWN is an error and never skipped, because CI must not ignore it. None: not possible,
+    skipped.
+    """
 
     classname: str
     name: str
@@ -30,7 +32,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """One run, or one experiment."""
+    """One run or one experiment."""
 
     name: str
     cases: tuple[Case, ...]
@@ -41,7 +43,7 @@ class Suite:
 
 
 def classname(parts: Iterable[str]) -> str:
-    """By which a report groups its cases: a dot is a level of it."""
+    """Join the parts of the class name, by which CI reports group cases. A dot begins a level, thus parts get none."""
     return ".".join(["streamgauge", *(part.replace(".", "_") for part in parts)])
 
 

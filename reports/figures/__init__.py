@@ -1,10 +1,10 @@
-"""Drawings, one per file: plain numbers in, a figure out. None of them knows a run, a store or a page.
+"""Drawings, one per module: plain numbers in, a figure out. None of them knows a run, a store or a page.
 
-Each module has values for what it draws and `draw(..., canvas)`; reports/figures/style.py gives the canvas its size and
+Each module has values for its content and `draw(..., canvas)`; reports/figures/style.py gives the canvas its size and
 colours and turns the figure into pictures.
 
-matplotlib keeps a list of fonts in a folder below the home folder, and complains on stderr where that can't be written.
-So it gets a folder of ours, before any drawing imports it.
+matplotlib keeps a list of fonts below the home folder, and complains on stderr if it can't be written. Therefore it
+gets a folder of ours before any drawing imports it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of others: a row of points for each engine, and what single windows held over time."""
+"""Audited results: a row of points for each engine, and the share in single windows over time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from reports.figures.style import BLUE, GREEN, GRID, INK, MUTED, PURPLE, RED, Sh
 
 ROW_PX, LEGEND_PX, PANEL_PX = 24.0, 24.0, 84.0
 WIDE_LETTERS, NARROW_LETTERS = 90, 38
-# Outcome -> its colour and its mark, so that nobody has to tell them by colour alone.
+# Outcome -> its colour and its mark, because some readers can't tell the colours apart.
 MARKS = {Outcome.PASS: (GREEN, "o"), Outcome.FAIL: (RED, "D"), Outcome.UNKNOWN: (MUTED, "s")}
 CLAIM = "published"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One engine: of each set a value and its outcome, and values that were published."""
+    """One engine: a value and an outcome for each set, and published values."""
 
     engine: str
     points: tuple[tuple[float, Outcome], ...]
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Curve:
-    """What each window of one set held, by what was offered."""
+    """The count of each window of one set as a share of the offered events."""
 
     title: str
     seconds: tuple[int, ...]
@@ -75,7 +75,7 @@ def draw_curves(curves: Sequence[Curve], sheet: Sheet) -> None:
 
 
 def _plain(text: str, letters: int) -> str:
-    """Not every letter of somebody's folder is in our font."""
+    """Our font lacks some characters that a folder's name may have."""
     return shorten(text, letters, placeholder=" ...").encode("ascii", "backslashreplace").decode()
 
 

@@ -1,4 +1,4 @@
-"""A batch beside the stream: the cells of each window, equal or not, and below what both took."""
+"""A batch beside the stream: the equal and differing cells of each window, and the cost of both below."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from matplotlib.patches import Patch
 from reports.figures.style import BLUE, GREEN, INK, ORANGE, RED, SHORT, SKY, Sheet
 
 PANEL_PX, BARS_PX, BAR_PX, LEGEND_PX = 170.0, 30.0, 22.0, 22.0
-SHARE = 0.9  # of a window's width
-NAMED_PX = 24.0  # of a number above a window
-PALE = {GREEN: 0.45}  # what is as it should be
+SHARE = 0.9  # of the distance between windows
+NAMED_PX = 24.0  # width of a number above a window
+PALE = {GREEN: 0.45}  # the usual case is pale
 COLOURS = {"equal": GREEN, "the stream dropped as late": ORANGE, "differs otherwise": RED}
 HALF = "written when it was killed"
 
 
 @dataclass(frozen=True)
 class Window:
-    """Cells of one window."""
+    """The cells of one window."""
 
     begins_s: float
     cells: tuple[int, ...]  # in the order of COLOURS
-    more: int  # that the batch counts
-    half: int | None  # what the batch had written when it was killed; None: it was not
+    more: int  # more events in the batch than in the stream
+    half: int | None  # cells that the batch had written when it was killed; None: it was not killed
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What both took, of one kind."""
+    """One kind of cost of both."""
 
     name: str
     stream: float

@@ -1,4 +1,4 @@
-"""The rounds of a gate over time, as they were measured: a panel for each metric, a series for each side."""
+"""The measured rounds of a gate over time: a panel for each metric, a series for each side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reports.figures.style import BLUE, ORANGE, SHORT, SKY, Sheet
 PANEL_PX = 108.0
 LEGEND_PX = 26.0
 COLOURS = (BLUE, ORANGE, SKY)
-MARKS = ("o", "s", "^")  # told apart without colours, too
+MARKS = ("o", "s", "^")  # different marks, because some readers can't tell the colours apart
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Every cell of a run (campaign x window) as one strip, in which a single wrong one among many thousands is seen.
+"""Every cell of a run (campaign x window) as one strip, where a single wrong cell among many thousands is visible.
 
-Right cells are a pale ground. Wrong ones are drawn on top, never smaller than a fingertip's dot, each kind with a shape
-and a colour of its own, and the first ones with their numbers beside them.
+Right cells are a pale ground. Wrong ones are drawn on top as large marks, each kind with its own shape and colour, and
+the first ones with their numbers beside them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ KINDS: dict[str, tuple[str, str]] = {
     "wrong value": ("D", PURPLE),
     "late-dropped": ("o", ORANGE),
 }
-SMALL = frozenset({"late-dropped"})  # legal where it is explained: shown, and no alarm
+SMALL = frozenset({"late-dropped"})  # allowed if explained: a small mark, no alarm
 ROWS_MAX, COLUMNS_MAX = 160, 700
-APART_MAX = 200  # marks side by side that an eye can tell apart
+APART_MAX = 200  # more marks side by side could not be distinguished
 LABELS_MAX = 6
 NAMED_MAX = 300  # tooltips
 RIGHT_ALPHA = 0.32
@@ -40,7 +40,7 @@ STEPS = [base * 10**power for power in range(8) for base in (1, 2, 5)]
 
 @dataclass(frozen=True)
 class Mark:
-    """One cell that is not simply right. `text` is its tooltip, if it has one, `label` a few characters."""
+    """A cell that is not simply right. `text` is its tooltip, if any; `label` is a few characters."""
 
     campaign: int
     window: int  # row of the grid
@@ -51,7 +51,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Grid:
-    """All cells: where something is expected or seen, and which of them are marked."""
+    """All cells: where an event is expected or seen, and the marked cells."""
 
     present: NDArray[np.bool_]  # windows x campaigns
     windows_s: Sequence[float]  # start of each row, in seconds since the epoch
@@ -77,7 +77,7 @@ def draw(grid: Grid, sheet: Sheet) -> None:
 
 
 def shrunk(present: NDArray[np.bool_], rows_max: int, columns_max: int) -> NDArray[np.bool_]:
-    """At most so many rows and columns; one of the result is set where any was that fell into it."""
+    """Reduce a grid to at most so many rows and columns. A cell of the result is set if any of its cells was."""
     for axis, most in ((0, rows_max), (1, columns_max)):
         length = present.shape[axis]
         if length > most:
@@ -112,8 +112,8 @@ def _wrong(axes: Axes, grid: Grid, row_px: float, sheet: Sheet) -> None:
 
 
 def thinned(marks: Sequence[Mark], shape: tuple[int, ...]) -> list[Mark]:
-    """Of those that would lie upon each other one: where a million cells are wrong, a page has to open all the same."""
-    parts = [-(-length // APART_MAX) for length in shape]  # so many rows, or columns, are one
+    """Keep one of the marks that would overlap: the page must open even if a million cells are wrong."""
+    parts = [-(-length // APART_MAX) for length in shape]  # rows, and columns, per part
     return [*{(mark.window // parts[0], mark.campaign // parts[1]): mark for mark in marks}.values()]
 
 
@@ -126,7 +126,6 @@ def _places(marks: Sequence[Mark]) -> tuple[list[float], list[float]]:
 
 
 def _label(axes: Axes, marks: Sequence[Mark], columns: int) -> None:
-    """Few wrong cells are named on the spot, with a line around each."""
     for mark in marks:
         right = mark.campaign > columns / 2
         axes.plot(

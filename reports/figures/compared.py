@@ -1,4 +1,4 @@
-"""Engines side by side: for each question a panel of bars, an engine a bar, with its interval over the rounds."""
+"""Engines side by side: a panel for each question, with a bar for each engine and its interval over the rounds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LOG_RATIO = 20.0
 
 @dataclass(frozen=True)
 class Bar:
-    """One engine's value; without a value the note says why."""
+    """One engine's value. Without a value the note gives the reason."""
 
     engine: str
     value: float | None
     low: float | None
     high: float | None
-    baseline: bool  # the single-process reference, to which all are held
+    baseline: bool  # the single-process reference, the baseline of the others
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, dots_from: float | None) -> None:
-    """On a log axis a dot, because the length of a bar would say nothing there."""
+    """A log axis gets a dot, because the length of a bar has no meaning there."""
     if bar.value is None:
         axes.annotate(
             "not known", (0, place), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"

@@ -13,7 +13,7 @@ BAR_PX = 26
 
 @dataclass(frozen=True)
 class Bar:
-    """One part; the engine's own parts are what a user pays for, the others are ours."""
+    """One part of a run. A user pays for the engine's parts; the others are ours."""
 
     part: str
     user_s: float  # per million events

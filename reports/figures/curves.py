@@ -1,4 +1,4 @@
-"""Latency against throughput of several engines in one drawing: p99, what an event costs, and each one's interval."""
+"""Latency against throughput of several engines in one drawing: p99, CPU cost per event, and the interval of each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def draw(lines: Sequence[Line], objective_p99_ms: float, sheet: Sheet) -> None:
 
 
 def _one(axes: Axes, line: Line, of: Callable[[Rung], Range | None]) -> None:
-    """Filled where the rate held."""
+    """Marks are filled where the rate was sustained."""
     seen = [(rung, value) for rung in line.rungs if (value := of(rung)) is not None]
     rates = [rung.offered_per_s for rung, _ in seen]
     lows, mids, highs = ([getattr(value, end) for _, value in seen] for end in ("low", "mid", "high"))

@@ -1,4 +1,4 @@
-"""What a change does to each metric: its interval, that of the base by itself, and the least that would be seen."""
+"""The effect of a change on each metric: its interval, the base's own, and the smallest detectable slowdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reports.figures.style import FOOT_PX, INK, MUTED, POINTS_PER_INCH, Sheet
 
 ROW_PX = 46
 HEAD_PX = 40  # the legend
-WIDEST = 1.0  # an interval beyond twice the base's figure is cut off there: the others would shrink to a point
+WIDEST = 1.0  # intervals are cut off at twice the base's figure, else the others would shrink to a point
 APART = 0.22  # of a row, between the head and the base by itself
 DASHED = (0, (2, 1.5))
 PERCENT = FuncFormatter(lambda share, _: f"{share:+.0%}" if share else "0%")
@@ -22,7 +22,7 @@ PERCENT = FuncFormatter(lambda share, _: f"{share:+.0%}" if share else "0%")
 
 @dataclass(frozen=True)
 class Span:
-    """So much more than the base, as a share of it, and where the truth lies."""
+    """The excess over the base as a share of it, with its interval."""
 
     estimate: float
     low: float
@@ -80,7 +80,7 @@ def _draw(axes: Axes, place: int, row: Row) -> None:
 
 
 def _span(axes: Axes, place: float, span: Span, colour: str, *, width: float, mark: str, size: float) -> None:
-    """An end that lies beyond the drawing is an arrow."""
+    """An end outside the drawing becomes an arrow."""
     left, right = axes.get_xlim()
     low, high = max(left, span.low), min(right, span.high)
     axes.plot([low, high], [place, place], color=colour, linewidth=width, solid_capstyle="butt")
@@ -92,7 +92,7 @@ def _span(axes: Axes, place: float, span: Span, colour: str, *, width: float, ma
 
 
 def _legend(axes: Axes, band: Patch, narrow: bool) -> None:
-    """Head and detectable are shown as lines of no colour of their own: a head has that of its answer."""
+    """Head and detectable are neutral lines in the legend, because a head has the colour of its answer."""
     marks = [
         Line2D([], [], color=INK, linewidth=3.0, marker="o", label="head"),
         Line2D([], [], color=MUTED, linewidth=1.2, marker="D", markersize=4.5, label="base by itself"),

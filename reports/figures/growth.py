@@ -1,4 +1,4 @@
-"""What a state costs against the cells in it: a panel for each quantity, a dot for each moment at which it was told."""
+"""The cost of a state against its number of cells: a panel for each quantity, a dot for each report of the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PANEL_PX = 112.0
 
 @dataclass(frozen=True)
 class Dots:
-    """One quantity; `joined`: it is a level, and goes on between two moments."""
+    """One quantity. `joined` connects the dots, for a level that goes on between two reports."""
 
     name: str
     cells: Sequence[int]
@@ -25,7 +25,7 @@ class Dots:
 
 @dataclass(frozen=True)
 class Panel:
-    """Dots that share a unit: "ms" are written as times, all else as numbers."""
+    """Dots that share a unit: "ms" is written as times, all else as numbers."""
 
     title: str
     unit: str

@@ -1,5 +1,6 @@
 """The guarantee card as a picture: faults down, engines and sinks across, each cell in the colour of its class with the
-time until its first output. What came of changes is drawn alike, each cell in the colour of its word."""
+time until its first output. Outcomes of upgrades are drawn alike, in the colour of their word.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE
 ROW_PX, NARROW_ROW_PX = 36, 66
 LABEL_SIGNS, LABEL_LINES = 38, 2
 LETTER_PX, ROOMY_PX, ROOM_FOR_TIME_PX = 6.5, 84, 40
-Look = tuple[str, str]  # a colour, and a sign where there is no room for a word
+Look = tuple[str, str]  # a colour, and a short sign for cells without room for a word
 LOOKS: Mapping[Seen | Word, Look] = {
     Seen.EXACTLY_ONCE: (GREEN, "= 1"),
     Seen.AT_LEAST_ONCE: (SKY, "≥ 1"),
@@ -46,8 +47,8 @@ class Mark:
     place: str  # engine and sink
     word: Seen | Word
     tooltip: str
-    below: bool = False  # its claim
-    back: str = ""  # until its first output
+    below: bool = False  # below its claim
+    back: str = ""  # time until its first output
 
 
 def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
@@ -69,7 +70,7 @@ def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
 
 
 def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -> tuple[float, float]:
-    """Its middle, where the words go."""
+    """Returns the middle of the cell, for its text."""
     (column, row), (colour, _) = at, LOOKS[mark.word]
     top = 0.08 if not sheet.narrow else 0.42
     box = Rectangle((column + 0.04, row + top), 0.92, 0.92 - top, facecolor=colour, alpha=0.35, edgecolor=colour)
@@ -80,7 +81,7 @@ def _cell(axes: Axes, mark: Mark, at: tuple[int, int], gid: str, sheet: Sheet) -
 
 
 def _words(mark: Mark, room_px: float) -> str:
-    """Class and time, as far as there is room; the legend says what the signs mean."""
+    """The legend explains the signs that replace words in narrow cells."""
     sign = LOOKS[mark.word][1] + (" !" if mark.below else "")
     name = sign if room_px < ROOMY_PX else f"{mark.word}{' !' if mark.below else ''}"
     return f"{name}\n{mark.back}" if mark.back and room_px >= ROOM_FOR_TIME_PX else name
@@ -104,12 +105,11 @@ def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Shee
 
 
 def shortened(text: str, lines: int) -> str:
-    """For a picture; the whole of it stands in the tables."""
+    """Shorten a text for a picture. The tables have the whole text."""
     return "\n".join(textwrap.wrap(text, LABEL_SIGNS, max_lines=lines, placeholder="...", break_on_hyphens=False))
 
 
 def _legend(there: set[Seen | Word], sheet: Sheet, *, signs: bool) -> None:
-    """Signs are explained where they stand."""
     handles = [
         Patch(facecolor=colour, alpha=0.35, edgecolor=PAPER, label=f"{sign} {word}" if signs else word)
         for word, (colour, sign) in LOOKS.items()

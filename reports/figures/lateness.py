@@ -1,4 +1,4 @@
-"""How old events were when they were due to be sent, and which of them the engine dropped as late."""
+"""The ages of events when they were due, and of those that the engine dropped as late."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BINS = 70
 
 @dataclass(frozen=True)
 class Tally:
-    """How often there is each whole number of milliseconds. There are some thousand of them, however many events."""
+    """The count of each whole number of milliseconds. There are some thousand numbers, however many events."""
 
     ms: NDArray[np.int64]  # in ascending order
     often: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Tally:
         return int(self.often.sum())
 
     def quantile(self, share: float) -> float:
-        """As numpy has it of all of them: between two it lies in proportion."""
+        """Interpolate linearly between two events, as numpy does."""
         place = share * (self.events - 1)
         ranks = np.array([np.floor(place), np.ceil(place)])
         low, high = self.ms[np.searchsorted(np.cumsum(self.often), ranks, side="right")]
@@ -44,7 +44,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Ages:
-    """Due time minus event time; below zero is dated ahead."""
+    """Due time minus event time. A negative age belongs to an event that is dated ahead."""
 
     sent: Tally
     dropped: Tally

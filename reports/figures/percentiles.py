@@ -1,4 +1,4 @@
-"""Latency by percentile on an axis of 1/(1-p), where each further nine is as wide as the one before."""
+"""Latency by percentile on an axis of 1/(1-p), where each further nine has the same width."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks
 
-# A percentile with fewer samples beyond it is the luck of a few events.
+# A percentile with fewer samples beyond it depends on the luck of a few events.
 SAMPLES_BEYOND = 10
 TICKS = (0.0, 0.9, 0.99, 0.999, 0.9999)
 LABELLED = (0.5, 0.9, 0.99, 0.999, 0.9999)
@@ -22,7 +22,7 @@ LOG_RATIO = 100.0
 
 @dataclass(frozen=True)
 class Curve:
-    """Sorted samples in ms of one way of measuring; censored ones lie beyond all of them."""
+    """Sorted samples in ms of one way of measuring. Censored samples lie beyond all of them."""
 
     label: str
     samples_ms: NDArray[np.float64]
@@ -36,17 +36,17 @@ class Curve:
         return len(self.samples_ms) + self.censored
 
     def at(self, share: float) -> float:
-        """The smallest sample that at least this share of all, censored ones too, does not exceed."""
+        """Return the smallest sample that is not below this share of all samples, including censored ones."""
         return float(self.samples_ms[max(0, int(np.ceil(share * self.count - 1e-9)) - 1)])
 
     @property
     def last_share(self) -> float:
-        """The highest percentile that enough samples lie beyond; 0 where there is none."""
+        """The highest percentile with enough samples beyond it; 0 if there is none."""
         return max(0.0, 1.0 - max(SAMPLES_BEYOND, self.censored + 1) / self.count) if self.count else 0.0
 
 
 def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares, evenly spaced on the axis, and the latency at each."""
+    """Return shares that are evenly spaced on the axis, and the latency at each."""
     end = -np.log10(1.0 - curve.last_share)
     shares = 1.0 - 10.0 ** -np.linspace(0.0, end, POINTS)
     return shares, np.array([curve.at(float(share)) for share in shares])

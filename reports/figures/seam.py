@@ -1,6 +1,7 @@
-"""Where files end and Kafka begins: each partition as two tracks around the seam, of what lies and what counts there.
+"""The seam between files and Kafka: each partition as two tracks around it, with the stored and the counted records.
 
-What lies somewhere and is counted from the other side is pale: who counts it there too counts it twice.
+Records that are stored on one side but counted from the other are pale: an engine that counts them there too counts
+them twice.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from reports.figures.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, SHORT, S
 
 FILES, KAFKA = "files", "Kafka"
 COLOURS = {FILES: BLUE, KAFKA: GREEN}
-TOPS = {FILES: 0.06, KAFKA: 0.52}  # of a track in its row
+TOPS = {FILES: 0.06, KAFKA: 0.52}  # top of a track within its row
 MARKS = {"dropped as late": ORANGE, "wrong": RED}
 TRACK = 0.42
 PALE, FULL = 0.14, 0.5
-ROWS_PX, ROW_PX = 300.0, 38.0  # all rows at the most, and one
+ROWS_PX, ROW_PX = 300.0, 38.0  # most for all rows, and one row
 LEGEND_PX, NAME_PX = 18.0, 20.0
-SIGN_PX, LEAST_PX = 8.0, 4.0  # of a batch's number, and of its stretch
-APART_MAX = 300  # marks side by side that an eye can tell apart
+SIGN_PX, LEAST_PX = 8.0, 4.0  # width of a character of a batch's number, and least width of its stretch
+APART_MAX = 300  # more marks side by side could not be distinguished
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Records that one batch took from one side, by their places around the seam, which is 0."""
+    """Records that one batch took from one side, as positions relative to the seam."""
 
     side: str
     begin: int
     end: int
-    batch: str  # its number; "": nobody tells of batches
-    again: bool  # it ran once more, after a kill
+    batch: str  # its number; "": the engine reports no batches
+    again: bool  # it ran again after a kill
 
 
 @dataclass(frozen=True)
 class Row:
-    """One partition: what lies on each side, what was taken from there, and what is marked of it."""
+    """One partition: the records stored on each side, the records taken from there, and the marked ones."""
 
     lies: Mapping[str, tuple[int, int]]
     taken: Sequence[Stretch]
@@ -73,7 +74,7 @@ def _tracks(axes: Axes, number: int, row: Row, room_px: float, *, numbered: bool
 
 
 def joined(taken: Sequence[Stretch], least: float) -> list[Stretch]:
-    """Those that are too narrow to be told apart are one, without a number."""
+    """Merge stretches that are too narrow to be distinguished. The merged ones have no number."""
     found: list[Stretch] = []
     for each in taken:
         before = found[-1] if found else each
@@ -97,7 +98,7 @@ def _bar(axes: Axes, number: int, side: str, begin: int, end: int, *, alpha: flo
 
 
 def _marks(axes: Axes, number: int, row: Row, apart: float) -> None:
-    """One of those that would lie upon each other."""
+    """Draws one of the marks that would overlap."""
     for kind, places in row.marks.items():
         seen = np.unique(np.array(places, dtype=np.int64) // max(1, int(apart)), return_index=True)[1]
         shown = np.array(places, dtype=np.int64)[seen] + 0.5

@@ -1,5 +1,6 @@
-"""What lay in the state at some batches: how many cells the log says, how many the state held, how many of those are in
-the results. Above is how many that is, or what is wrong."""
+"""The cells of the state after some batches: how many the log requires, how many the state held, and how many of those
+are in the results. Above stands the count, or the errors.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from matplotlib.axes import Axes
 from reports.figures.style import BLUE, GREEN, INK, MUTED, RED, SHORT, Sheet
 
 PANEL_PX, LEGEND_PX, NAME_PX = 190.0, 22.0, 17.0
-BAR = 0.26  # of the way to the next state
+BAR = 0.26  # of the distance to the next state
 LINE = 0.09  # of the height
-NARROW_SHOWN = 6  # places whose batch is named on a phone
+NARROW_SHOWN = 6  # most batches that are named on a phone
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,13 @@ class Held:
     at_s: float
     expected: int
     held: int
-    shown: int  # of those that it held, so many are in the results
-    wrong: Mapping[str, int]  # by the word for it, how many
+    shown: int  # of the held cells, so many are in the results
+    wrong: Mapping[str, int]  # cells by the word for their error
 
 
 @dataclass(frozen=True)
 class Blow:
-    """A fault, before the state of this number."""
+    """A fault, drawn before the state of this number."""
 
     before: int
     label: str
@@ -58,7 +59,7 @@ def draw(states: Sequence[Held], blows: Sequence[Blow], sheet: Sheet) -> None:
 
 
 def _words(each: Held, narrow: bool) -> str:
-    """On a phone there is room for what is wrong alone, and for no words."""
+    """A phone has room for the number of wrong cells only."""
     if narrow:
         return f"{sum(each.wrong.values()):,}" if each.wrong else ""
     return "\n".join(f"{count:,}\n{word}" for word, count in each.wrong.items()) or f"{each.held:,}"

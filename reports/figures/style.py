@@ -1,7 +1,7 @@
-"""What all drawings share: sizes, colours for two themes, and how a figure becomes the same pictures each time.
+"""Shared sizes and colours of all drawings, and the rendering of a figure to the same bytes each time.
 
-A drawing is made twice, wide for a desktop and narrow for a phone, because text that is scaled down can't be read. In
-the page its colours are CSS variables, so that the page's theme decides; the PNG is wide and on white.
+A drawing is made twice, wide for a desktop and narrow for a phone, because scaled-down text is unreadable. In the page
+its colours are CSS variables, so that the page's theme decides; the PNG is wide and on white.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ POINTS_PER_INCH = 72  # one point is one pixel of the page
 PNG_DPI = 144
 FOOT_PX = 38.0  # ticks and name of the x axis
 
-# Okabe and Ito's colours, without the yellow that can't be seen on white.
+# Okabe and Ito's colours, without the yellow, which is invisible on white.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9"
 INK, MUTED, GRID, PAPER = "#1c1e21", "#6b7076", "#d5d8db", "#fffffe"
 VARIABLES = {
@@ -82,7 +82,7 @@ SETTINGS: dict[Any, Any] = {
 
 @dataclass
 class Sheet:
-    """An empty figure of a given width, and the tooltips that its marks shall have."""
+    """An empty figure of a given width, and the tooltips of its marks."""
 
     figure: Figure
     width_px: int
@@ -93,8 +93,9 @@ class Sheet:
         return self.width_px < WIDE_PX
 
     def rows(self, heights_px: Sequence[float], *, above_px: float = 0.0, one_axis: bool = True) -> list[Axes]:
-        """Axes below each other, over one x axis or each over its own; the figure is as high as they need, with room
-        `above_px` for more."""
+        """Return axes below each other, with a shared x axis or one each. The figure gets the height that they need,
+        and room of `above_px` for a legend.
+        """
         feet_px = FOOT_PX * (1 if one_axis else len(heights_px))
         self.figure.set_size_inches(
             self.width_px / POINTS_PER_INCH, (sum(heights_px) + above_px + feet_px) / POINTS_PER_INCH
@@ -105,7 +106,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Picture:
-    """One drawing, ready for a page: two SVGs, and a PNG to go beside it."""
+    """One drawing for a page: two SVGs, and a PNG beside the page."""
 
     name: str
     alt: str
@@ -115,13 +116,15 @@ class Picture:
 
     @property
     def svg(self) -> bytes:
-        """The wide one as a file: with colours of its own, and what a page says for its elements."""
+        """The wide SVG as a file, with colours instead of the page's variables."""
         coloured = re.sub(r"var\((--[a-z]+)\)", lambda found: COLOURS[found[1]], self.wide)
         return coloured.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1).encode()
 
 
 def picture(name: str, alt: str, draw: Callable[[Sheet], None]) -> Picture:
-    """Draw twice. The same numbers give the same bytes: no dates, and names that depend on nothing but the figure's."""
+    """Draw the wide and the narrow version. Equal numbers give equal bytes: there are no dates, and ids depend on
+    nothing but the drawing's name.
+    """
     with mpl.rc_context({**SETTINGS, "svg.hashsalt": name}):
         wide, narrow = _sheet(draw, WIDE_PX), _sheet(draw, NARROW_PX)
         return Picture(name, alt, _svg(wide, f"{name}-w"), _svg(narrow, f"{name}-n"), _png(wide))
@@ -138,7 +141,7 @@ def _sheet(draw: Callable[[Sheet], None], width_px: int) -> Sheet:
 
 
 def _settle(figure: Figure) -> None:
-    """The layout once and for all, in round numbers: its solver's last digits are not the same each time."""
+    """The layout is fixed in round numbers, because the last digits of its solver differ from time to time."""
     layout = figure.get_layout_engine()
     assert layout is not None
     layout.execute(figure)
@@ -165,7 +168,9 @@ def _svg(sheet: Sheet, prefix: str) -> str:
 
 
 def _for_page(text: str, prefix: str, tooltips: Mapping[str, str]) -> str:
-    """matplotlib's file as an element of a page: no prolog, no style for all, ids of its own, colours by name."""
+    """Turns matplotlib's file into an element of a page: without prolog and global style, with unique ids, and colours
+    as variables.
+    """
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*|<style .*?</style>\s*|<!--.*?-->\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
@@ -184,7 +189,7 @@ def _variable(colour: str) -> str:
 
 
 def short(value: float) -> str:
-    """123 or 12k or 1.5M: as few characters as an axis needs."""
+    """Write 123 as 123, 12,000 as 12k, 1,500,000 as 1.5M: as few characters as an axis needs."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{three_digits(value / unit)}{name}"
@@ -192,14 +197,14 @@ def short(value: float) -> str:
 
 
 def log_ticks(axes: Axes, *, few: bool = False) -> None:
-    """A log axis of times whose ticks are numbers that people use."""
+    """Use a log axis of times with round ticks."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=4 if few else 7))
     axes.yaxis.set_minor_locator(NullLocator())
 
 
 def line_of_objective(axes: Axes, name: str, ms: float) -> None:
-    """Above it, a latency is too long."""
+    """Draw the line above which a latency is too long."""
     axes.axhline(ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
     axes.annotate(
         f"{name}: {duration(ms)}",
@@ -212,7 +217,7 @@ def line_of_objective(axes: Axes, name: str, ms: float) -> None:
 
 
 def duration(ms: float) -> str:
-    """A time as a person would say it."""
+    """Write a time in ms or s, rounded for reading."""
     if ms == 0:
         return "0"
     if abs(ms) >= 10_000:

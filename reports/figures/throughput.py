@@ -1,4 +1,4 @@
-"""Latency against throughput: where an engine stops keeping up, as an interval, and how late it is on the way there."""
+"""Latency against throughput, with the interval in which an engine stops keeping up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_RATIO = 20.0
 
 @dataclass(frozen=True)
 class Range:
-    """A median over repeats with the lowest and highest one; of a single run all three are equal."""
+    """The median over repeats with the lowest and the highest value. All three are equal for a single run."""
 
     low: float
     mid: float
@@ -38,7 +38,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Rung:
-    """What was seen at one offered rate. None: not measured there."""
+    """The figures at one offered rate. None: not measured."""
 
     offered_per_s: float
     achieved_per_s: Range | None
@@ -68,7 +68,7 @@ def draw(
     sheet: Sheet,
     foretold_p99: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """`foretold_p99`: rates and p99 (ms) by how long batches take."""
+    """`foretold_p99`: pairs of a rate and the p99 (ms) that the durations of batches predict."""
     rungs = sorted(rungs, key=lambda rung: rung.offered_per_s)
     has_cost = any(rung.cpu_s_per_million for rung in rungs)
     upper, lower, *costs = sheet.rows([240.0, 140.0, 110.0][: 3 if has_cost else 2])
@@ -124,7 +124,7 @@ def _latencies(
 
 
 def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None], colour: str, label: str) -> None:
-    """Filled where repeats differ; a rate that did not hold has an open mark."""
+    """The band shows the spread of repeats. A rate that was not sustained has an open mark."""
     seen = [(rung, value) for rung in rungs if (value := of(rung)) is not None]
     rates = [rung.offered_per_s for rung, _ in seen]
     axes.fill_between(rates, [v.low for _, v in seen], [v.high for _, v in seen], color=colour, alpha=0.2, linewidth=0)
@@ -135,7 +135,7 @@ def _bands(axes: Axes, rungs: Sequence[Rung], of: Callable[[Rung], Range | None]
 
 
 def _latency_axis(axes: Axes, rungs: Sequence[Rung], objective_p99_ms: float | None) -> None:
-    """Above the highest mark or line there is room for words."""
+    """Leaves room for words above the highest mark or line."""
     ranges = [each for rung in rungs for each in (rung.p50_ms, rung.p90_ms, rung.p99_ms, rung.p999_ms)]
     values = [each.mid for each in ranges if each is not None and each.mid > 0]
     values += [rung.most_ms for rung in rungs if rung.most_ms]
@@ -158,7 +158,7 @@ def _zone(axes: Axes, knee: Knee | None, top: float) -> None:
 
 
 def _name_zone(axes: Axes, knee: Knee | None, top: float, narrow: bool) -> None:
-    """On the side where there is more room."""
+    """The text goes to the side with more room."""
     if knee is None:
         return
     beyond = knee.failed_per_s or knee.held_per_s

@@ -1,4 +1,4 @@
-"""Small multiples over one time axis, with bands for what was done to the engine and marks for what it did again."""
+"""Small multiples over one time axis, with bands for faults and marks for repeated batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PANEL_PX = 104
 LEGEND_PX = 14  # a narrow panel has its legend on lines of its own
 LEGEND_COLUMNS = 3
 NAME_PX = 17
-NAME_SIGNS, NARROW_NAME_SIGNS = 60, 26  # in a line: what is longer would leave the panels no room
+NAME_SIGNS, NARROW_NAME_SIGNS = 60, 26  # of a line: longer names would leave the panels no room
 # Above this ratio between the largest and the smallest value a linear axis shows only the largest.
 LOG_RATIO = 100.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """One measured quantity over time; NaN where it is not known."""
+    """One measured quantity over time. NaN: unknown."""
 
     label: str
     values: NDArray[np.float64]
@@ -43,18 +43,18 @@ class Panel:
 
 @dataclass(frozen=True)
 class Band:
-    """Something that lasted, such as a fault until it was healed, or a moment when both times are equal."""
+    """A span of time, such as a fault until it was undone. A moment has equal times."""
 
     from_s: float
     to_s: float
     label: str
     fault: bool = False
-    landed_s: float | None = None  # of a fault: when its effect was seen
+    landed_s: float | None = None  # of a fault: when it took effect
     colour: str = RED  # of a fault
 
 
 def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[Band], sheet: Sheet) -> None:
-    """Bands are named in a strip of their own above the panels, one below the other."""
+    """Draw the panels, and above them a strip with the names of the bands."""
     bands = sorted(bands, key=lambda band: band.from_s)
     names = [textwrap.wrap(band.label, NARROW_NAME_SIGNS if sheet.narrow else NAME_SIGNS) for band in bands]
     heights = [NAME_PX * sum(map(len, names)) + 6.0] * bool(bands)
@@ -93,7 +93,7 @@ def _height_px(panel: Panel, narrow: bool) -> float:
 
 
 def _legend_lines(panel: Panel, narrow: bool) -> int:
-    """Beside the title on a wide sheet, below it on a narrow one."""
+    """A wide sheet has the legend beside the title, thus no lines for it."""
     return -(-len(panel.lines) // LEGEND_COLUMNS) if narrow and len(panel.lines) > 1 else 0
 
 
@@ -109,7 +109,9 @@ def _scale(axes: Axes, panel: Panel) -> None:
 
 
 def _mark(axes: Axes, bands: Sequence[Band]) -> None:
-    """A fault is a band: a line where it struck, a fine one where it landed, a dashed one where it was healed."""
+    """A fault is a band: a line where it struck, a fine line where it took effect, a dashed line where it was
+    undone.
+    """
     for band in bands:
         colour = band.colour if band.fault else MUTED
         if band.to_s > band.from_s:

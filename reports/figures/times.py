@@ -1,4 +1,4 @@
-"""How many events another time than their own puts into another window, by how far they are out of order."""
+"""The share of events that another time than their own puts into another window, by their delay."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from harness.model import Time
 from reports.figures.style import BLUE, DURATION, GREEN, ORANGE, Sheet
 
 COLOURS: Mapping[Time, str] = {"ingestion": GREEN, "append": BLUE, "processing": ORANGE}
-# In this order they are drawn: the dashes of what is handed over lie on the line of what is appended a moment later.
+# The order of drawing: the dashes of "ingestion" lie on the line of "append", whose times are a moment later.
 DASHES: Mapping[Time, tuple[int, tuple[int, ...]]] = {
     "append": (0, ()),
     "ingestion": (0, (5, 2)),
     "processing": (0, (1, 1)),
 }
-FEWEST = 20  # events, of which a share says something
+FEWEST = 20  # fewest events for a meaningful share
 EDGES_MS = np.array([0, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 6000, 8000, 10_000, 20_000, 60_000])
 
 
 @dataclass(frozen=True)
 class Shares:
-    """By time: of events that were so far out of order the share that is misplaced."""
+    """The share of misplaced events among those with a similar delay, by time."""
 
     delay_ms: NDArray[np.float64]  # the median of each step
     of: Mapping[Time, NDArray[np.float64]]

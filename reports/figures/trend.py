@@ -1,4 +1,4 @@
-"""A metric of gates, one after the other: for each series of them a panel, and in it each head by its base."""
+"""A metric over a history of gates: a panel for each series with the ratio of head to base."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet
 
 PANEL_PX, LEGEND_PX = 120.0, 24.0
 WIDE_LETTERS, NARROW_LETTERS = 90, 38
-LEAST = 0.02  # of the ratio, above and below what was seen
-# Answer -> its colour and its mark, so that nobody has to tell them by colour alone.
+LEAST = 0.02  # least margin around the values, as a share
+# Answer -> its colour and its mark, because some readers can't tell the colours apart.
 MARKS = {"OK": (GREEN, "o"), "REGRESSED": (RED, "D"), "INCONCLUSIVE": (MUTED, "s")}
 WITHOUT = "no figure"
 SMALL = 60  # more points than this get smaller marks
@@ -27,7 +27,7 @@ PERCENT = FuncFormatter(lambda ratio, _: f"{(ratio - 1) * 100:+.4g}%".replace("+
 class Point:
     """A gate. Without a ratio nothing was compared there."""
 
-    place: int  # of the gate, among all that are drawn
+    place: int  # index of the gate among all drawn gates
     answer: str
     ratio: float | None = None
     low: float = 1.0
@@ -40,16 +40,16 @@ class Panel:
 
     title: str
     points: tuple[Point, ...]
-    threshold: float | None  # None: head and base are not alike, and nothing is too slow
+    threshold: float | None  # None: head and base are different engines, and nothing is too slow
 
 
 def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
-    """`days`: of each gate, whichever series it is in."""
+    """`days`: the date of each gate in all series."""
     rows = sheet.rows([PANEL_PX] * len(panels), above_px=LEGEND_PX)
     for panel, axes in zip(panels, rows, strict=True):
         _draw(panel, axes)
         title = shorten(panel.title, NARROW_LETTERS if sheet.narrow else WIDE_LETTERS, placeholder=" ...")
-        # Not every letter of somebody's branch is in our font.
+        # Our font lacks some characters that a branch's name may have.
         axes.set_title(title.encode("ascii", "backslashreplace").decode(), fontweight="bold", parse_math=False)
     last = rows[-1]
     last.set_xlim(-0.6, len(days) - 0.4)
@@ -62,7 +62,7 @@ def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
 
 
 def _day(place: float, days: Sequence[str]) -> str:
-    """Of a tick that stands at a gate."""
+    """Empty for a tick that is not at a gate."""
     return days[int(place)] if place in range(len(days)) else ""
 
 
@@ -91,7 +91,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """By what was seen: an interval that tells nothing would leave nothing to be seen."""
+    """Wide intervals are cut off, because they would leave no room for the values."""
     low, high = min(values), max(values)
     room = max(LEAST * low, 0.25 * (high - low))
     return low - room, high + room

@@ -1,6 +1,7 @@
-"""The sections of a run's page, one per file: from the files of a run to a `Section`. To add one: a file and a line.
+"""The sections of a run's page, one per module, each made from the run's files. To add one: a module and a line in
+SECTIONS.
 
-A section never ends a page: what is missing under it, or breaks in it, is said in its place.
+A section never ends a page: missing files and errors are shown in the section's place.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from reports.sections import (
 
 @dataclass(frozen=True)
 class Maker:
-    """How one section is made, and whether it shows how fast or how dear the answers were."""
+    """A function that makes a section. `speed`: the section shows speed or cost."""
 
     id: str
     title: str
@@ -70,7 +71,7 @@ SECTIONS: tuple[Maker, ...] = (
 
 
 def sections(evidence: Evidence) -> tuple[Section, ...]:
-    """All that this run may show, in the order of the page."""
+    """Return all sections that this run may show, in the order of the page."""
     made = (_made(maker, evidence) for maker in SECTIONS if not (maker.speed and evidence.withheld))
     return tuple(section for section in made if section is not None)
 

@@ -1,4 +1,4 @@
-"""From a run whose input a batch counted once more to the cells of both, and what both took."""
+"""The section of a run whose input a batch counted again: cells of both sides, and their costs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _share(cost: figure.Cost) -> str:
 
 
 def windows_of(case: Case, seen: Observed) -> Iterator[figure.Window]:
-    """In order, with the cells that either side has."""
+    """Yield the windows in order, with the cells of either side."""
     stream, batch, late = case.observed.counts, seen.counts, case.fold(case.dropped)
     cells = np.array(sorted({*stream, *batch}), dtype=np.int64)
     begins_ms = case.oracle.begins_ms(cells)
@@ -68,6 +68,6 @@ def windows_of(case: Case, seen: Observed) -> Iterator[figure.Window]:
 
 
 def costs_of(told: Backfill) -> Iterator[figure.Cost]:
-    """Of both, where both are known."""
+    """Yield the costs that are known for both sides."""
     pairs = (("CPU", told.stream_cpu_s, told.cpu_s), ("time", told.stream_took_ms / 1000, told.took_ms / 1000))
     return (figure.Cost(*each) for each in pairs if each[1])

@@ -1,4 +1,4 @@
-"""How the engine worked off what was waiting in Kafka when it started."""
+"""The section of a run with a backlog: how the engine worked it off."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _moments(found: CatchUp) -> Iterator[figure.Band]:
 
 
 def at_rate_before(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:
-    """What it would have had to do, had they stayed."""
+    """Return the backlog that the engine would have had without the change of its job."""
     if orders.before_per_s.value is None:
         return None
     since_s = seconds - started_s - orders.at_s

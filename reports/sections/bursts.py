@@ -1,4 +1,4 @@
-"""How the engine bore bursts of the load: latency and backlog over time, and what each burst did."""
+"""The section of a run with bursts: latency and backlog over time, and the effects of each burst."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def panels_of(evidence: Evidence, found: Bursts, load_s: int) -> Iterator[figure.Panel]:
-    """What is known."""
+    """Yield the panels with known values."""
     p99_ms = column(evidence.timeline, "latency_p99_ms")[:load_s]
     if np.isfinite(p99_ms).any():
         lines = [figure.Line("p99", p99_ms, ORANGE)]
@@ -57,7 +57,7 @@ def panels_of(evidence: Evidence, found: Bursts, load_s: int) -> Iterator[figure
 
 
 def longest_by_second(told: Checkpointing, load_s: int) -> Floats:
-    """Of the checkpoints that were under way in each second; NaN where none was."""
+    """Return the longest checkpoint under way in each second; NaN if there was none."""
     own = [told.took_ms[told.under_way(second, second + 1)] for second in range(load_s)]
     return np.array([took_ms.max() if len(took_ms) else np.nan for took_ms in own])
 

@@ -1,4 +1,4 @@
-"""From the judged case to the strip of all cells."""
+"""The section with the strip of all cells, made from the judged case."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def grid_of(case: Case) -> cells.Grid:
-    """Rows are the windows in which anything is expected or seen; columns are all keys, value by value."""
+    """Return the grid. Rows are the windows with expected or seen events, columns are all keys, value by value."""
     cells_of_run = set(case.expectation.may) | set(case.observed.counts)
     codes = case.oracle.codes
     windows = sorted({codes.field(cell) for cell in cells_of_run.union(_dropped(case))})
@@ -67,7 +67,7 @@ def _columns_are(case: Case) -> str:
 
 
 def kind_of(difference: Difference, drained: bool) -> str:
-    """In the words of the checks."""
+    """Return the checks' word for a difference."""
     if difference.may == 0:
         return "phantom"
     if difference.surplus > 0:
@@ -76,7 +76,7 @@ def kind_of(difference: Difference, drained: bool) -> str:
 
 
 def _in_words(kind: str) -> str:
-    """Too much of a sum or of a maximum is no event twice, and too little of a sum is none lost."""
+    """A wrong sum or maximum does not prove that an event was lost or counted twice."""
     return "wrong value" if kind in ("lost", "duplicated") else kind
 
 

@@ -1,4 +1,4 @@
-"""All checks with what they saw."""
+"""The section with all checks and their findings."""
 
 from __future__ import annotations
 

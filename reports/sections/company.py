@@ -1,4 +1,4 @@
-"""What it cost the job that somebody else read its results meanwhile."""
+"""The section with the cost of a second reader of the job's results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the costs of a run to bars, the engine's first."""
+"""The section with the costs of a run as bars, the engine's first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fairness card: everything that somebody would have to set alike to compare with this run."""
+"""The fairness card: every setting that must be equal for a comparison with this run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """The job's own settings, and what is missing of them."""
+    """The job's own settings, and a message if they are missing."""
     try:
         return tuple(evidence.engine_settings.items()), ()
     except MissingEvidence as error:
@@ -55,7 +55,7 @@ def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ..
 
 
 def settings(spec: RunSpec) -> dict[str, str]:
-    """Each setting by the name that a user knows it by, as text."""
+    """Return each setting as text, by the name that users know."""
     found = dict(flat({**spec.public(), "tape": None, "fault": spec.fault.text}))
     tape = asdict(spec.tape)
     segments = {"profile": spec.tape.profile, "warm_up": spec.tape.warm_up}
@@ -65,7 +65,7 @@ def settings(spec: RunSpec) -> dict[str, str]:
 
 
 def profile(segments: tuple[Segment, ...]) -> str:
-    """`10,000/s for 30 s`, and what follows."""
+    """Write segments such as `10,000/s for 30 s`, joined by "then"."""
     return ", then ".join(
         f"{_rate(s.start_per_s)}/s{'' if s.start_per_s == s.end_per_s else f' to {_rate(s.end_per_s)}/s'}"
         f" for {s.duration_ms / 1000:g} s"
@@ -87,7 +87,7 @@ NO_LIMIT = {"late_dropped_max": "any number"}
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested mappings as rows; `packages.numpy` is said as `numpy`, dials of disorder keep their family."""
+    """Turn nested mappings into rows. `packages.numpy` becomes `numpy`; dials of disorder keep their prefix."""
     for name, value in values.items():
         full = f"{prefix}{name}"
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""From what an engine tells of its state while nothing leaves it to what that costs, against the cells in it."""
+"""The section of a run with a growing state: its cost against the number of cells."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def panels_of(found: Growth, recoveries: Sequence[Recovery]) -> Iterator[figure.Panel]:
-    """What is known."""
+    """Yield the panels with known values."""
     sizes = [
         _dots("the state", BLUE, found.commits, [each.state_bytes for each in found.commits], joined=True),
         _dots("memory of its store", ORANGE, found.commits, [each.memory_bytes for each in found.commits], joined=True),
@@ -66,7 +66,7 @@ def _dots(
 
 
 def _returns(found: Growth, recoveries: Sequence[Recovery]) -> figure.Dots:
-    """Of the faults after which output is known to have come again."""
+    """Faults without a known first output are left out."""
     back = [(cells_at(found, each.struck_s), each.quantities.get(FIRST_OUTPUT)) for each in recoveries]
     known = [(cells, each.value * 1000) for cells, each in back if each is not None and each.value is not None]
     return figure.Dots("after a fault", [cells for cells, _ in known], [ms for _, ms in known], RED)

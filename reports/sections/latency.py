@@ -1,4 +1,4 @@
-"""From the raw latencies to curves by percentile, and beside them every way of measuring as a table."""
+"""The section with latency by percentile: curves from the raw samples, and a table of all ways of measuring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reports.figures.style import BLUE, ORANGE, duration, picture
 from reports.page import Section, Table
 
 DRAWN = {"probes": BLUE, "rank-matched": ORANGE}
-MADE = "curves of latency"  # what a page keeps of its run
+MADE = "curves of latency"  # key of the curves that a page caches
 OTHERS = "How exact each way of measuring is"
 COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
 
@@ -54,7 +54,7 @@ def section(evidence: Evidence) -> Section:
 
 
 def curves_of(evidence: Evidence) -> tuple[percentiles.Curve, ...]:
-    """Made once, for the drawing and the figures behind it."""
+    """Return the curves. They are made once for the drawing and its CSV."""
     if MADE not in evidence.made:
         evidence.made[MADE] = curves_from(evidence.store.open_table(LATENCY))
     curves: tuple[percentiles.Curve, ...] = evidence.made[MADE]
@@ -62,7 +62,9 @@ def curves_of(evidence: Evidence) -> tuple[percentiles.Curve, ...]:
 
 
 def curves_from(raw: LongTable | pa.Table) -> tuple[percentiles.Curve, ...]:
-    """From intended times solid, from the moment of sending dashed; too few samples give no curve."""
+    """Return a solid curve of latency from the intended time and a dashed one from the sending. Too few samples give no
+    curve.
+    """
     found: list[percentiles.Curve] = []
     for way, colour in DRAWN.items():
         for name, label, dashed in (("corrected_ms", way, False), ("uncorrected_ms", f"{way}, from sending", True)):
@@ -75,7 +77,9 @@ def curves_from(raw: LongTable | pa.Table) -> tuple[percentiles.Curve, ...]:
 
 
 def samples_of(raw: LongTable | pa.Table, way: str, name: str) -> tuple[NDArray[np.float64], int]:
-    """In order, of one way of measuring, read part by part. Null is an event that nobody ever saw."""
+    """Return the sorted samples of one way of measuring, read in parts, and the number of events that were
+    never seen.
+    """
     known, censored = Growing(), 0
     known.add(np.empty(0))
     for part in raw.select(["way", name]).to_batches(max_chunksize=ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""From the Kafka log and the books of the load to how old the events were that were sent."""
+"""The section with the ages of sent events, made from the Kafka log and the recorded load."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def ages_of(evidence: Evidence) -> lateness.Ages:
 
 
 def _sent(log: LogTable, booked: Booked) -> Iterator[Ints]:
-    """Part by part: the log may be larger than memory."""
+    """Read in parts, because the log may be larger than memory."""
     for part in parts_of(log.select(["event_id", "kind", "event_time_ms"])):
         is_event = part["kind"] != NO_EVENT
         yield booked.ages_ms(part["event_id"][is_event], part["event_time_ms"][is_event])
 
 
 class Booked:
-    """When the slices of the load were due."""
+    """The due times of the slices of the load."""
 
     def __init__(self, sends: pa.Table, epoch_ms: int) -> None:
         self._slices = Slices(sends)
         self._due_ms = np.asarray(sends.column("intended_us").to_numpy()) // 1000 + epoch_ms
 
     def ages_ms(self, ids: Ints, time_ms: Ints) -> Ints:
-        """Due time of an event's slice less its event time; events of no known slice are left out."""
+        """Return the due time of each event's slice minus the event time. Events of no known slice are left out."""
         row = self._slices.of(ids)
         known = row >= 0
         return np.asarray(self._due_ms[row[known]] - time_ms[known], dtype=np.int64)

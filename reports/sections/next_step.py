@@ -1,4 +1,6 @@
-"""What to try next, by what came out: a question and the command that answers it. One section for each kind of page."""
+"""Suggested next steps: questions that follow from the outcome, each with its command. There is a section for each kind
+of page.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from reports.evidence import Evidence
 from reports.page import Section, Table
 from reports.sections import reproduce
 
-Step = tuple[str, str]  # what it tells, and the command
+Step = tuple[str, str]  # the question, and the command that answers it
 TITLE = "What to try next"
 MORE_PATIENCE = 3.0  # as the sentence of a starved run advises
 HARD = ("kill@offset=50%", "pause(for=5s)@t>=10s", "redis-restart-empty@t>=10s")
@@ -30,14 +32,14 @@ def _section(steps: Iterable[Step]) -> Section:
 
 
 def place_of(path: Path) -> str:
-    """As it is written from the folder in which the command was given: the page holds no path of a machine."""
+    """Return the path relative to the folder where the command ran, because a page contains no absolute path."""
     parts = path.parts
     base = next((name for name in ("experiments", "runs") if name in parts), None)
     return shlex.quote("/".join(parts[len(parts) - 1 - parts[::-1].index(base) :]) if base else path.name)
 
 
 def section(evidence: Evidence) -> Section:
-    """Of one run; in an experiment there is `of_...` for each kind."""
+    """Return the section of one run. Experiments have `of_...` for each kind."""
     return _section(_of_run(evidence))
 
 
@@ -63,7 +65,7 @@ def _of_run(evidence: Evidence) -> Iterator[Step]:
 
 
 def _by_cause(verdict: Verdict, spec: RunSpec, recipe: reproduce.Recipe) -> Iterator[Step]:
-    """What would have decided it."""
+    """Steps that would have decided the run."""
     undecided = {check.name: check.word for check in verdict.checks if check.outcome is Outcome.UNKNOWN}
     if undecided.get("engine") == "starved":
         yield "whether it comes to an end with more time", recipe.varied(patience=MORE_PATIENCE * spec.patience)
@@ -149,7 +151,7 @@ def _of_comparison(
 
 
 def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Section:
-    """`again`: its command, with what is changed of it."""
+    """Return the section of a gate. `again` makes its command with changed arguments."""
     return _section(_of_gate(path, found, again, budget_s))
 
 

@@ -1,4 +1,4 @@
-"""How the engine came back from each fault: what was reached and when, and the run's backlog beside its twin's."""
+"""The section of recoveries: what was reached when after each fault, and the backlog beside the baseline run's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from reports.sections.timeline import bands_of
 
 
 def section(evidence: Evidence) -> Section | None:
-    """Only where a fault landed. A void certificate hides nothing here: see harness/measuring/measure.py."""
+    """Return the section, or None if no fault took effect. It is shown even if the load check failed: see
+    harness/measuring/measure.py.
+    """
     if not any(fault.landed for fault in evidence.faults):
         return None
     found = evidence.recovery
@@ -40,7 +42,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def panels_of(run: Watched, twin: Watched | None, *, speed: bool) -> Iterator[figure.Panel]:
-    """With `speed` also what tells how fast the engine was, which else stands nowhere on the page."""
+    """Yield the panels. Those that reveal the engine's speed are made only with `speed`."""
     length = int(np.ceil(run.end_s if speed else min(run.end_s, run.load_s)))
     if speed and run.backlog is not None:
         lines = [figure.Line("this run", _cut(run.backlog, length), BLUE)]
@@ -84,5 +86,5 @@ def _text(found: tuple[Recovery, ...], twin: Watched | None) -> Iterator[str]:
 
 
 def _cut(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:
-    """So many seconds; NaN where there were none."""
+    """Cut to so many seconds, or fill up with NaN."""
     return np.append(values[:length], np.full(max(0, length - len(values)), np.nan))

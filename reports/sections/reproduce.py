@@ -1,4 +1,4 @@
-"""How to do a run again: the shortest command, or scenario file, that resolves to the very same spec."""
+"""The shortest command or scenario file that resolves to the same spec as a given run."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ FLAGS = (
     ),
     *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
 )
-ALWAYS = ("engine", "seed")  # said even where they have their default: nobody should have to know it
+ALWAYS = ("engine", "seed")  # written even with their default, so that readers need not know it
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What somebody has to give: flags beside a shipped scenario, or a scenario file of their own."""
+    """The input for a run: flags beside a shipped scenario, or a scenario file."""
 
     scenario: str
     keys: Mapping[str, Any]
     in_file: bool
 
     def resolve(self, manifest: EngineManifest) -> RunSpec | None:
-        """The run that it leads to; None where it leads to none."""
+        """Return the spec that the recipe resolves to; None if it is not valid."""
         try:
             scenario = self.keys if self.in_file else plan.read_scenario(self.scenario)[1]
             flags = {} if self.in_file else self.keys
@@ -66,14 +66,14 @@ class Recipe:
         return replace(self, keys={name: value for name, value in self.keys.items() if name != key})
 
     def varied(self, **changes: Any) -> str:
-        """The command of the same run with some flags changed."""
+        """Return the command of the same run with some flags changed."""
         if not self.in_file:
             return replace(self, keys={**self.keys, **changes}).texts()[0]
         words = [word for key, value in changes.items() for word in flag(key, value)]
         return f"{self.texts()[-1]} {shlex.join(words)}"
 
     def texts(self) -> tuple[str, ...]:
-        """To copy."""
+        """Return the scenario file, if one is needed, and the command."""
         if not self.in_file:
             flags = [word for key, value in self.keys.items() for word in flag(key, value)]
             return (shlex.join([COMMAND, "run", self.scenario, *flags]),)
@@ -82,7 +82,9 @@ class Recipe:
 
 
 def beside(manifest: EngineManifest) -> Callable[[str, str], EngineManifest]:
-    """Finds the engine of the run as it was then; the one of its batch has a name of its own."""
+    """Return a loader of manifests that gives the run's own manifest for its engine. The engine of its batch has a name
+    of its own.
+    """
     return lambda name, workload: manifest if name == manifest.named else manifests.load(name, workload)
 
 
@@ -100,14 +102,14 @@ def section(evidence: Evidence) -> Section:
 
 
 def hidden(redis: str) -> list[str]:
-    """What has to be said beside an address that is not whole."""
+    """Return a remark if the address of Redis is not complete."""
     return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
 
 
 def of_a_search(
     spec: RunSpec, named: str, objective_p99_ms: float, remarks: Sequence[str], *, quick: bool = False
 ) -> Section:
-    """Of a search whose runs had this spec. `named`: its engine. `remarks`: what has to be said beside its command."""
+    """Return the section of a search whose runs had this spec. `named` is its engine, `remarks` are further texts."""
     name, title = "reproduce", "Do it again"
     try:
         engine = manifests.load(named, spec.workload)
@@ -125,13 +127,13 @@ def of_a_search(
 
 
 def _without_a_load(recipe: Recipe) -> Recipe:
-    """Without what no search takes. A scenario file may hold it."""
+    """Drop the flags that `search` does not accept. A scenario file may have them."""
     own = {key: value for key, value in recipe.keys.items() if recipe.in_file or key not in OF_ONE_LOAD}
     return replace(recipe, keys=own)
 
 
 def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
-    """A command if flags are enough, else a file."""
+    """Return a command if flags are enough, else a file."""
     command = _shortest(Recipe(spec.scenario, keys_of(spec, manifest), in_file=False), spec, manifest)
     if set(command.keys) <= set(FLAGS) and not differences(command.resolve(manifest), spec):
         return command
@@ -139,7 +141,7 @@ def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
 
 
 def _shortest(recipe: Recipe, spec: RunSpec, manifest: EngineManifest) -> Recipe:
-    """Each key is left out if nothing changes by that, the ones that would need a file first."""
+    """Drop each key that changes nothing, beginning with keys that would need a file."""
     unlike = differences(recipe.resolve(manifest), spec)
     for key in sorted(recipe.keys, key=lambda key: key in FLAGS):
         shorter = recipe.without(key)
@@ -149,8 +151,9 @@ def _shortest(recipe: Recipe, spec: RunSpec, manifest: EngineManifest) -> Recipe
 
 
 def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
-    """Fields in which two runs differ. Passwords are not kept, and compare as equal. What a scenario is about changes
-    no run, and an older run does not say it."""
+    """List the fields in which two runs differ. Passwords are not stored, and compare as equal. `requires` is left out:
+    it changes no run, and older runs do not have it.
+    """
     if one is None:
         return ["everything"]
     here, there = (
@@ -161,12 +164,12 @@ def differences(one: RunSpec | None, other: RunSpec) -> list[str]:
 
 
 def _fields(value: RunSpec | TapeSpec) -> dict[str, Any]:
-    """By name. What an older file does not hold is no attribute of its own: the class has it."""
+    """getattr finds the class's default for a field that an older file lacks."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
-    """All keys of a scenario with the values of this run, as a person would write them."""
+    """Return all keys of a scenario with the values of this run, as a person would write them."""
     special: dict[str, Any] = {
         "engine": manifest.named,
         "disorder": disorder(spec),
@@ -189,7 +192,7 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
 
 
 def disorder(spec: RunSpec) -> str:
-    """The preset and the dials that were turned."""
+    """Return the preset and the dials that differ from it."""
     preset = spec.disorder_name.rstrip("+")
     base = asdict(plan.disorder_of(preset)[1])
     turned = {dial: value for dial, value in asdict(spec.tape.disorder).items() if value != base[dial]}
@@ -197,7 +200,7 @@ def disorder(spec: RunSpec) -> str:
 
 
 def _profile(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
-    """A constant rate is `steady`. Another shape can only be that of a shipped scenario, at another scale."""
+    """A constant rate is `steady`. Another shape can only come from a shipped scenario, scaled to this run's peak."""
     segments = spec.tape.profile
     duration = _milliseconds(sum(segment.duration_ms for segment in segments))
     if len(segments) == 1 and segments[0].start_per_s == segments[0].end_per_s:
@@ -217,7 +220,7 @@ def _peak(segments: tuple[Segment, ...]) -> float:
 
 
 def _plain(spec: RunSpec, key: str) -> Any:
-    """Keys that are named as in the spec, or with their unit."""
+    """For keys with the name of a field of the spec, or with that name and "_ms"."""
     for holder in (spec, spec.tape):
         if hasattr(holder, key):
             return getattr(holder, key)
@@ -231,7 +234,7 @@ def _milliseconds(ms: int) -> str:
 
 
 def flag(key: str, value: Any) -> list[str]:
-    """As it is typed."""
+    """Return the words of a flag on the command line."""
     name = "--" + key.replace("_", "-")
     if isinstance(value, Mapping):
         return flag(key, [f"{each}={text}" for each, text in value.items()])

@@ -1,4 +1,4 @@
-"""From a run whose older events lay in files to what counted from there and what from Kafka, partition by partition."""
+"""The section of a run whose older events are in files: what counted from files and from Kafka in each partition."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def rows_of(case: Case, found: FileSeam) -> Iterator[figure.Row]:
-    """The seam of a partition is the first record that is in no file."""
+    """Yield a row for each partition. Its seam is the first record that is in no file."""
     old, wrong = in_files(case.events, found), wrong_events(case)
     for partition, (end, begin) in enumerate(zip(found.ends, found.begins, strict=True)):
         own = case.events.partition == partition

@@ -1,4 +1,6 @@
-"""From the looks at the results to when the output of files came, and when that of Kafka went on behind it."""
+"""The section with the results over time around the seam: when the output of files came, and when that of Kafka
+followed.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def cells_of(case: Case, found: FileSeam) -> dict[str, Ints]:
-    """By where their events lay."""
+    """Group the cells by where their events are stored."""
     old = in_files(case.events, found)
     files, kafka = np.unique(case.events.cell[old]), np.unique(case.events.cell[~old])
     return {
@@ -56,10 +58,10 @@ def cells_of(case: Case, found: FileSeam) -> dict[str, Ints]:
 
 
 def held(seen: Watched, cells: Ints, epoch_ms: int, seconds: Floats) -> Floats:
-    """How many events all these cells together were seen to hold at each moment."""
+    """Return how many events all these cells together held at each moment, by the polls."""
     own = np.isin(seen.cell, cells)
     cell, at_us, count = seen.cell[own], seen.at_us[own], seen.count[own]
-    order = np.argsort(cell, kind="stable")  # the looks at one are in order
+    order = np.argsort(cell, kind="stable")  # the polls of one cell are in order
     grown = np.diff(count[order], prepend=0)
     first = np.diff(cell[order], prepend=-1) != 0
     grown[first] = count[order][first]

@@ -1,4 +1,6 @@
-"""From a run whose state was kept to what lay in it after some batches, what had to, and what it took to keep it."""
+"""The section of a run with copies of its state: the cells in it after some batches against the expected ones, and the
+cost of a copy.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def _rows(evidence: Evidence) -> Iterator[tuple[str, ...]]:
 
 
 def _drawn(evidence: Evidence) -> Picture | None:
-    """Where it is known what had to be in it."""
+    """None if the expected content is unknown."""
     if unknown(evidence.case):
         return None
     at_s = [(at_ms - evidence.epoch_ms) / 1000 for at_ms in evidence.store.values("state", "at_ms", int)]
@@ -65,7 +67,7 @@ def _drawn(evidence: Evidence) -> Picture | None:
 
 
 def held(case: Case, state: State, at_s: float) -> figure.Held:
-    """How many cells had to be in it and were, and what is wrong with how many."""
+    """Count the expected, the held and the wrong cells of a state."""
     cells = {*state.held.counts}
     return figure.Held(
         state.kept.batch,

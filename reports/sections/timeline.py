@@ -1,4 +1,4 @@
-"""From the seconds of a run to panels over one time axis, with what happened to the engine marked on all of them."""
+"""The section of a run over time: panels over one time axis, with faults and other events marked in all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reports.figures import timeline as figure
 from reports.figures.style import BLUE, GREEN, INK, ORANGE, PURPLE, RED, SKY, picture
 from reports.page import Section
 
-# Panel: title, unit, {column: (label, colour, dashed)}. A column without a single value is left out, and said.
+# Panel: title, unit, {column: (label, colour, dashed)}. A column without any value is left out, and named in the text.
 Wanted = tuple[str, str, dict[str, tuple[str, str, bool]]]
 LOAD: tuple[Wanted, ...] = (
     ("events per second", "1/s", {"offered_per_s": ("offered", INK, True), "sent_per_s": ("sent", ORANGE, False)}),
@@ -43,7 +43,7 @@ SPEED: tuple[Wanted, ...] = (
 )
 
 
-# The names that faults give, in the palette of the page.
+# From the colours of faults to the page's palette.
 COLOURS = {
     "tab:red": RED,
     "tab:orange": ORANGE,
@@ -72,7 +72,9 @@ def section(evidence: Evidence) -> Section:
 
 
 def shown_of(evidence: Evidence) -> pa.Table:
-    """When speed is withheld only the load, for how long the engine worked afterwards would tell its speed."""
+    """Return the seconds to show. If speed is withheld the table ends with the load, because the time of the work after
+    it would reveal the speed.
+    """
     table = evidence.timeline
     if not evidence.withheld:
         return table
@@ -81,7 +83,7 @@ def shown_of(evidence: Evidence) -> pa.Table:
 
 
 def panels_of(table: pa.Table, wanted: Sequence[Wanted]) -> tuple[figure.Panel, ...]:
-    """What is known of what is wanted."""
+    """Return the panels with known columns."""
     found = []
     for title, unit, columns in wanted:
         known = {name: values for name in columns if np.isfinite(values := column(table, name)).any()}
@@ -92,14 +94,15 @@ def panels_of(table: pa.Table, wanted: Sequence[Wanted]) -> tuple[figure.Panel, 
 
 
 def column(table: pa.Table, name: str) -> NDArray[np.float64]:
-    """NaN where nothing is known."""
+    """Return a column as floats; NaN where it is unknown."""
     return np.asarray(table.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def bands_of(evidence: Evidence) -> Iterator[figure.Band]:
-    """Each fault from when it struck until it was seen to be healed, and the batch that it made run twice.
+    """Yield each fault from when it struck until it was undone, and the batch that ran again because of it.
 
-    Of a fault in a run whose speed is withheld only when it struck and landed: for kills, to be healed is to go on.
+    If speed is withheld, only the moments when a fault struck and took effect are shown: a kill is undone when the
+    engine goes on.
     """
     for fault in evidence.faults:
         if not fault.landed:
@@ -149,7 +152,7 @@ def _text(
 
 
 def _unknown(table: pa.Table, wanted: Sequence[Wanted]) -> Iterator[str]:
-    """A panel of which nothing is known by its title alone, else each line that is not."""
+    """A panel without any known value is named by its title, else each unknown line."""
     for title, _, columns in wanted:
         missing = [label for name, (label, _, _) in columns.items() if not np.isfinite(column(table, name)).any()]
         if len(missing) == len(columns):

@@ -1,4 +1,4 @@
-"""From a run that counts by another time than the events' own to how many events that puts into another window."""
+"""The section of a run that counts by another time than event time: how many events that puts into another window."""
 
 from __future__ import annotations
 

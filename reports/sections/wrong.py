@@ -1,4 +1,4 @@
-"""What failed or could not be decided, with witnesses: the first thing to read when a run is not a PASS."""
+"""The section of failed and undecided checks with their witnesses: the first to read when a run is not a PASS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def section(evidence: Evidence) -> Section | None:
 
 
 def _caption(check: CheckResult, verdict: Verdict) -> str:
-    """What stands in the verdict already is not said twice."""
+    """A sentence that is already in the verdict is not repeated."""
     if check.sentence not in verdict.sentence:
         return _sentence(check)
     return f"{check.word or check.name}{f', blamed on the {check.blame}' if check.blame else ''}"

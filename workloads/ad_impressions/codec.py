@@ -1,9 +1,9 @@
 """The ad-impression event as a codec: how it is drawn, written and read back; see `workloads.base.Codec`.
 
-Records are written many at a time, by numpy instead of field by field; what is written is what schema.event_json says.
-All that varies in length lies behind the ad id, so a record is a fixed head (user, page, ad), one of fifteen middles
-(ad type, event type) and thirteen digits of time at a place that the middle decides. Records are rows of one matrix,
-filled up with zero bytes, which `tolist` of a bytes array takes off again.
+Records are written many at a time by numpy instead of field by field, with the same bytes as schema.event_json. All
+parts of variable length are after the ad id, thus a record is a fixed head (user, page, ad), one of fifteen middles (ad
+type, event type) and thirteen digits of time at a position that the middle decides. Records are rows of one matrix,
+padded with zero bytes, which `tolist` of a bytes array removes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FOUR_DIGITS = np.array([b"%04d" % number for number in range(10_000)], dtype="S
 
 
 class AdCodec:
-    """Of one population, of which the last campaigns may be probed ones."""
+    """The codec of one population, whose last campaigns may be probed ones."""
 
     content = ("ad", "ad_type", "event_type", "user", "page")
     decisive = ("ad", "event_type")
@@ -66,7 +66,7 @@ class AdCodec:
         }
 
     def _ads(self, draws: Draws, probes: Ints | None) -> Ints:
-        """Of a probe any ad of its own campaign."""
+        """A probe gets any ad of its own campaign."""
         ads = self._population.ads_per_campaign
         if probes is None:
             return below(draws, self._probed_from * ads)
@@ -76,7 +76,7 @@ class AdCodec:
         return np.asarray(content["event_type"] == VIEW)
 
     def mark(self, mark: Sentinel) -> Mapping[str, int]:
-        """A view like any other, of its campaign's first ad."""
+        """Return an ordinary view of the campaign's first ad."""
         ad = mark.campaign * self._population.ads_per_campaign
         return {"ad": ad, "ad_type": BANNER, "event_type": VIEW, "user": mark.user, "page": mark.page}
 
@@ -123,7 +123,7 @@ class AdCodec:
 
 
 class _Writer:
-    """The tables from which the records of one population are put together."""
+    """The tables from which the records of one population are assembled."""
 
     def __init__(self, population: Population) -> None:
         self._carries_ids = population.carries_ids
@@ -171,7 +171,7 @@ def _take(mixed: NDArray[np.uint32], base: int) -> tuple[NDArray[np.uint32], NDA
 def _heads(
     example: bytes, population: Population, users: NDArray[np.uint8], pages: NDArray[np.uint8]
 ) -> NDArray[np.void]:
-    """What stands before the ad id, for each user and page."""
+    """The bytes before the ad id, for each user and page."""
     heads = np.tile(np.frombuffer(example, dtype=np.uint8), (len(users), len(pages), 1))
     user_at = example.index(population.user_ids[0].encode())
     page_at = example.index(population.page_ids[0].encode())
@@ -181,7 +181,7 @@ def _heads(
 
 
 def _rows(table: NDArray[np.uint8]) -> NDArray[np.void]:
-    """Each row as one value, so that picking rows is one copy each."""
+    """Each row as one value, so that selecting rows copies each at once."""
     return np.ascontiguousarray(table).view(f"V{table.shape[1]}").ravel()
 
 
@@ -189,7 +189,7 @@ def _digits(times_ms: NDArray[np.int64]) -> NDArray[np.void]:
     """Thirteen decimal digits of each time: 4 + 4 + 4 + 1."""
     parts = np.empty(len(times_ms), dtype="S4,S4,S4,S1")
     upper = times_ms // 10
-    # The last digit d is looked up as "d000", of which a field of one character keeps the first.
+    # The last digit d is looked up as "d000", and a field of one character keeps its first.
     parts["f3"] = _FOUR_DIGITS[(times_ms - upper * 10) * 1000]
     middle = upper // 10_000
     parts["f2"] = _FOUR_DIGITS[upper - middle * 10_000]

@@ -1,8 +1,8 @@
-"""The judge's arithmetic: how many views each campaign has in each window, said independently of every job.
+"""The expected counts of ad impressions: views of each campaign in each window, computed independently of every job.
 
-The fold of the plan works on columns of whole blocks, and keeps one row of counters per window, so memory does not grow
-with the number of events. It shares no arithmetic with `places` and `fold`, by which the log is counted, and nothing
-here is shared with a job but the event schema.
+The plan is folded by columns of whole blocks into one row of counters per window, thus memory does not grow with the
+number of events. It shares no arithmetic with `places` and `fold`, which count the log, and nothing here is shared with
+a job but the event schema.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from workloads.cells import Codes
 Cells = dict[tuple[int, int], int]
 
 PART_MS = 500
-MOST_PARTS = 2_000_000  # in a run with more of them each window is one part
+MOST_PARTS = 2_000_000  # with more of them each window is one part
 
 
 class AdOracle:
-    """See `workloads.base.Oracle`. A key is a campaign, a field the start of a window."""
+    """An oracle whose keys are campaigns and whose fields are starts of windows. See `workloads.base.Oracle`."""
 
     values = (Value("views", Kind.COUNT),)
     merges = False
@@ -41,7 +41,7 @@ class AdOracle:
         self._population = population_of(spec.tape)
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
-        """Count in sub-window buckets that never cross a window edge, wherever the load will start."""
+        """Count in parts of windows that never cross the edge of a window, wherever the load will start."""
         rows = [(*cell, views) for cell, views in sorted(fold(blocks, self._population, self.part_ms).items())]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return dict(zip(("campaign", "window_rel_ms", "views"), columns, strict=True))
@@ -77,14 +77,16 @@ class AdOracle:
 
 
 def part_ms(spec: RunSpec) -> int:
-    """How long a part of a window is."""
+    """Return the length of a part of a window."""
     part = gcd(spec.window_ms, PART_MS)
     span_ms = spec.tape.reach_ms + spec.tape.warm_up_ms + spec.tape.load_ms
     return part if spec.tape.all_campaigns * span_ms // part <= MOST_PARTS else spec.window_ms
 
 
 def fold(blocks: Iterable[Planned], population: Population, window_ms: int) -> Cells:
-    """Views per (campaign, start of the window relative to the epoch). Copies count: they are in the log as well."""
+    """Count views per (campaign, start of the window relative to the load start). Copies count, because they are in the
+    log as well.
+    """
     rows: defaultdict[int, NDArray[np.int64]] = defaultdict(lambda: np.zeros(population.campaigns, dtype=np.int64))
     for block in blocks:
         views = np.flatnonzero((block.content["event_type"] == VIEW) & (block.poison == 0))

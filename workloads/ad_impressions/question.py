@@ -1,11 +1,11 @@
-"""Another question about ad impressions, to which a job may come to change in the middle of a run.
+"""Another question about ad impressions, to which a job may be changed during a run.
 
     counts     view, click or purchase, or several with a + between them
     by         campaign or ad
     window_ms  the length of a window
 
-What is not named stays as it was. Results of an ad lie in the hash `ad:ID`, since its plain id is the key under which
-its campaign is told.
+Other parts stay as they were. Results of an ad are in the hash `ad:ID`, because its plain id is the key of the string
+with its campaign.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WORDS = {"counts": EVENT_TYPES[0], "by": KEYS[0], "window_ms": ""}
 
 
 class AdQuestion(AdOracle):
-    """See `workloads.base.Question`. Keys are campaigns, and behind them ads."""
+    """A question whose keys are campaigns, followed by ads. See `workloads.base.Question`."""
 
     def __init__(self, spec: RunSpec, asked: Mapping[str, str], codes: Codes) -> None:
         super().__init__(spec)
@@ -50,7 +50,7 @@ class AdQuestion(AdOracle):
         return (*campaigns, *(f"ad:{ad}" for ad in self._population.ad_ids)) if self._by_ad else campaigns
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
-        """Event by event: nobody runs it for the sake of speed."""
+        """Count event by event, because speed does not matter here."""
         cells: Counter[tuple[int, int]] = Counter()
         for block in blocks:
             rows = np.flatnonzero(self._lies(block.content) & (block.poison == 0))

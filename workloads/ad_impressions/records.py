@@ -1,8 +1,8 @@
-"""Reads records back from their bytes: the one place that says what a record is, whoever wrote it.
+"""Reads ad impressions from records of any writer. It alone defines what a record means.
 
-Most records are exactly of the schema's shape. Such a record is recognised by what varies in it, looked up in the
-population, written anew from what was found, and believed only if that gives the same bytes. Everything else, a record
-with other spaces as well as poison, goes through `json`, one by one. Both ways say the same of every record.
+Most records have exactly the schema's shape. Such a record is recognised by its variable parts, which are looked up in
+the population; the record is written again from them, and accepted only if the bytes are the same. All other records,
+such as poison or JSON with other spaces, go through `json`, one by one. Both ways return the same for every record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING, Values
 
 VIEW_EVENT, OTHER_EVENT = COUNTS, BESIDE
 
-# Later than this is no time to any engine.
+# No engine accepts a later time.
 YEAR_10000_MS = 253_402_300_800_000
 
 _WORD = 8
@@ -38,9 +38,9 @@ _WORD = 8
 
 @dataclass(frozen=True)
 class Records:
-    """Records as columns. -1 stands for what a record does not have or the population does not know."""
+    """Records as columns. -1 stands for a field that a record lacks or the population does not have."""
 
-    event_id: NDArray[np.int64]  # from the key; -1: a key that is none of ours
+    event_id: NDArray[np.int64]  # from the key; -1: a foreign key
     campaign: NDArray[np.int32]
     event_time_ms: NDArray[np.int64]
     kind: NDArray[np.int8]
@@ -72,17 +72,17 @@ _DTYPES: dict[str, Any] = {
 
 @lru_cache(maxsize=4)
 def reader(population: Population) -> RecordReader:
-    """The reader of a population; its tables are made once."""
+    """Return the cached reader of a population, whose tables are made once."""
     return RecordReader(population)
 
 
 class RecordReader:
-    """Knows the ids of a population and the shape of its records."""
+    """Reads records by the ids of a population and the shape of its records."""
 
     def __init__(self, population: Population) -> None:
         self._population = population
         self._shape = _Shape(population)
-        # Of a user only what stands before the id that the event may carry.
+        # For a user only the part before the id of the event, if it carries one.
         self._user_length = UUID_LENGTH - ID_LENGTH if population.carries_ids else UUID_LENGTH
         users = tuple(name[: self._user_length] for name in population.user_ids)
         names = {"user": users, "page": population.page_ids, "ad": population.ad_ids}
@@ -98,7 +98,7 @@ class RecordReader:
         return records
 
     def read_slowly(self, values: Sequence[bytes | None], ids: NDArray[np.int64]) -> Records:
-        """The reference: every record through `json`."""
+        """Read every record through `json`. This is the reference for `read`."""
         records = _empty(len(values))
         records.event_id[:] = ids
         for row, value in enumerate(values):
@@ -131,7 +131,7 @@ class RecordReader:
     def _take_ids(
         self, rows: NDArray[np.bytes_], user: NDArray[np.int64], ids: NDArray[np.int64]
     ) -> NDArray[np.bool_] | np.bool_:
-        """Whether the id that a record carries is its own; afterwards there stands what the population has there."""
+        """Checks that the id in each record is that of its key, and replaces it by the population's text."""
         if not self._population.carries_ids:
             return np.True_
         end = self._shape.places["user"] + UUID_LENGTH
@@ -165,12 +165,11 @@ class RecordReader:
 
 
 def _fields(at: dict[str, int], kind: str, size: int) -> np.dtype[np.void]:
-    """Some values of one kind at fixed places of a row."""
     return np.dtype({"names": list(at), "formats": [kind] * len(at), "offsets": list(at.values()), "itemsize": size})
 
 
 class _Ids:
-    """Finds the number of a uuid by its first and last eight characters; whoever asks must verify the rest."""
+    """Finds the number of a uuid by its first and last eight characters. The caller must verify the rest."""
 
     def __init__(self, ids: tuple[str, ...], at: int, row_size: int) -> None:
         self.index = {name: number for number, name in enumerate(ids)}
@@ -178,7 +177,7 @@ class _Ids:
         rows = np.array([b" " * at + name.encode() for name in ids], dtype=f"S{row_size}")
         hashes = self._hash(rows)
         order = np.argsort(hashes)
-        # Closed by the largest hash there can be, which nothing is larger than.
+        # The largest possible hash closes the list.
         self._hashes = np.append(hashes[order], np.uint64(2**64 - 1))
         self._numbers = np.append(order, 0)
         bits = len(ids).bit_length() + 5
@@ -187,9 +186,10 @@ class _Ids:
         self._steps = int(np.bincount(hashes >> self._shift).max())
 
     def look_up(self, rows: NDArray[np.bytes_]) -> NDArray[np.int64]:
-        """The number of each row's uuid if it is in the population at all, else any number.
+        """Return the number of each row's uuid if the population has it, else any number.
 
-        A search in sorted hashes that begins where their first bits say: a few steps, and none that has to be guessed.
+        This searches sorted hashes from a start that their first bits decide: few steps, without branches that a CPU
+        could mispredict.
         """
         hashes = self._hash(rows)
         place = self._starts[hashes >> self._shift]
@@ -203,7 +203,7 @@ class _Ids:
 
 
 class _Shape:
-    """Where everything stands in a record of exactly the schema's shape."""
+    """The positions of all parts in a record of exactly the schema's shape."""
 
     def __init__(self, population: Population) -> None:
         ids = {"user": population.user_ids, "page": population.page_ids, "ad": population.ad_ids}
@@ -218,7 +218,7 @@ class _Shape:
         self._discern(examples, self.places["ad"] + UUID_LENGTH)
 
     def _discern(self, examples: list[bytes], after_ad: int) -> None:
-        """The third letter of an ad type and the first one of an event type tell which they are."""
+        """The third letter of an ad type and the first letter of an event type are unique."""
         self._ad_type_at = examples[0].index(b"ad_type", after_ad) + len('ad_type": "') + 2
         self._event_type_at = np.array([e.index(b"event_type") for e in examples[: len(AD_TYPES)]]) + len(
             'event_type": "'
@@ -230,7 +230,7 @@ class _Shape:
             self._event_type_of[ord(name[0])] = number
 
     def kinds(self, rows: NDArray[np.bytes_]) -> NDArray[np.int64]:
-        """What each record would be if it is of our shape: event type and ad type as one number."""
+        """Return event type and ad type of each record as one number, assuming that it has the shape."""
         letters = rows.view(np.uint8)
         begin = _begins(rows)
         ad_type = self._ad_type_of[letters[begin + self._ad_type_at]]
@@ -238,7 +238,7 @@ class _Shape:
         return np.asarray(event_type * len(AD_TYPES) + ad_type)
 
     def times(self, rows: NDArray[np.bytes_], kind: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The event time of each record, -1 where there are other letters than digits."""
+        """Return the event time of each record, -1 if it has other characters than digits."""
         begin = _begins(rows) + self.time_at[kind]
         words = _anywhere(rows, "<u8")
         overlap = 2 * _WORD - TIME_DIGITS
@@ -249,7 +249,7 @@ class _Shape:
     def write(
         self, rows: NDArray[np.bytes_], kind: NDArray[np.int64], names: dict[str, NDArray[np.int64]]
     ) -> NDArray[np.bytes_]:
-        """The records that these numbers make, with the digits of `rows`."""
+        """Write the records of these numbers, with the digits of time from `rows`."""
         written = self._examples[kind]
         parts = written.view(self._parts)
         for part, numbers in names.items():
@@ -277,7 +277,7 @@ def _same(some: NDArray[np.bytes_], others: NDArray[np.bytes_]) -> NDArray[np.bo
 
 
 def _are_digits(words: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Whether all eight bytes are in 0x30..0x39: the high half is 3, and still is after adding 6."""
+    """Checks that all eight bytes are in 0x30..0x39: the high half is 3, and still is after adding 6."""
     high, threes = np.uint64(0xF0F0F0F0F0F0F0F0), np.uint64(0x3030303030303030)
     carried = (words + np.uint64(0x0606060606060606)) & high
     return np.asarray(((words & high) == threes) & (carried == threes))
@@ -292,7 +292,7 @@ def _decimal(words: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def _where(right: NDArray[np.bool_], found: dict[str, NDArray[Any]]) -> Records:
-    """What was found, in its final types, and nothing of the records that are not of the shape."""
+    """The columns in their final types, with records of another shape cleared."""
     columns = {name: found[name].astype(kind) for name, kind in _DTYPES.items()}
     wrong = np.flatnonzero(~right)
     for name, column in columns.items():
@@ -301,7 +301,6 @@ def _where(right: NDArray[np.bool_], found: dict[str, NDArray[Any]]) -> Records:
 
 
 def _empty(count: int) -> Records:
-    """Records of which nothing is known: none is an event."""
     columns = {name: np.full(count, NOTHING, dtype=kind) for name, kind in _DTYPES.items()}
     columns["kind"][:] = NO_EVENT
     return Records(**columns)
@@ -309,7 +308,7 @@ def _empty(count: int) -> Records:
 
 def _json_object(value: bytes | None) -> dict[str, Any]:
     try:
-        parsed = json.loads((value or b"").decode("utf-8", "replace"))  # engines mend broken UTF-8 alike
+        parsed = json.loads((value or b"").decode("utf-8", "replace"))  # engines replace broken UTF-8 in the same way
     except (ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}

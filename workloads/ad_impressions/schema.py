@@ -1,8 +1,8 @@
 """The ad-impression event, exactly as Yahoo's benchmark writes it, and the ids that occur in it.
 
-One JSON object per Kafka record: seven fields in a fixed order, every value a string, separators `": "` and `", "`.
-`event_json` says it in the plainest way; it is slow, and the measure for every faster writer and reader.
-All ids follow from the seed, so that a run can be judged again from its spec alone.
+There is one JSON object per Kafka record: seven fields in a fixed order, every value a string, separators `": "` and
+`", "`. `event_json` is the plain definition; it is slow, and the reference for every faster writer and reader. All ids
+follow from the seed, so that a run can be judged again from its spec alone.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ USERS = 100
 PAGES = 100
 TIME_DIGITS = 13
 UUID_LENGTH = 36
-ID_LENGTH = 12  # of an event's id in hex digits: in a record's key and, in checksum mode, at the end of its user id
+ID_LENGTH = 12  # hex digits of an event's id: in a record's key and, in checksum mode, at the end of its user id
 
-# What a poison record is instead of an event. Every kind is one that any sane engine drops, also one that reads only
-# the three fields it needs: nothing of it may be countable.
+# The kinds of poison records. Every sane engine drops all of them, even one that reads only the three fields it needs:
+# no part of them may be countable.
 POISON_KINDS = (
     "",  # 0: an event
     "not-json",
@@ -45,7 +45,7 @@ POISON_KINDS = (
 
 @dataclass(frozen=True)
 class Population:
-    """Everybody who can occur in an event. Equal arguments make equal ids on every machine."""
+    """All ids that can occur in events. Equal arguments give equal ids on every machine."""
 
     seed: int
     campaigns: int
@@ -75,12 +75,12 @@ class Population:
         return {ad: self.campaign_ids[i // self.ads_per_campaign] for i, ad in enumerate(self.ad_ids)}
 
     def user_of(self, number: int, event_id: int) -> str:
-        """The id of a user as it stands in one event."""
+        """Return the id of a user in an event."""
         name = self.user_ids[number]
         return f"{name[:-ID_LENGTH]}{event_id:0{ID_LENGTH}x}" if self.carries_ids else name
 
     def _uuids(self, kind: str, count: int) -> tuple[str, ...]:
-        """Random-looking version 4 UUIDs, written all at once: 100,000 ads take a fraction of a second."""
+        """Version 4 UUIDs, written all at once: 100,000 ads take a fraction of a second."""
         raw = hashlib.shake_128(f"streamgauge/{self.seed}/{kind}".encode()).digest(16 * count)
         octets = np.frombuffer(raw, dtype=np.uint8).reshape(count, 16).copy()
         octets[:, 6] = octets[:, 6] & 0x0F | 0x40
@@ -90,7 +90,7 @@ class Population:
 
 
 def population_of(tape: TapeSpec) -> Population:
-    """Who occurs in the events of a tape."""
+    """Return the population of a tape."""
     return Population(tape.seed, tape.all_campaigns, tape.ads_per_campaign, carries_ids=tape.checksum)
 
 
@@ -99,20 +99,20 @@ def _hyphenate(digits: str) -> str:
 
 
 def uuid_table(ids: tuple[str, ...]) -> NDArray[np.uint8]:
-    """The same ids as rows of characters, for vectorised writers and readers."""
+    """Return ids as rows of characters, for vectorised writers and readers."""
     return np.frombuffer("".join(ids).encode(), dtype=np.uint8).reshape(len(ids), UUID_LENGTH)
 
 
 def event_json(
     *, user_id: str, page_id: str, ad_id: str, ad_type: str, event_type: str, event_time_ms: int | str
 ) -> bytes:
-    """The reference: what every encoder must write, byte for byte."""
+    """Return the reference record. Every encoder must write the same bytes."""
     values = (user_id, page_id, ad_id, ad_type, event_type, str(event_time_ms), IP_ADDRESS)
     return json.dumps(dict(zip(FIELDS, values, strict=True))).encode()
 
 
 def example_json(population: Population, ad_type: str, event_type: str) -> bytes:
-    """An event whose time is all zeros: the shape from which fast writers and readers take their places."""
+    """Return an event with a time of zeros, from which fast writers and readers derive positions."""
     return event_json(
         user_id=population.user_ids[0],
         page_id=population.page_ids[0],
@@ -126,7 +126,9 @@ def example_json(population: Population, ad_type: str, event_type: str) -> bytes
 def poison_bytes(
     kind: int, *, user_id: str, page_id: str, ad_id: str, ad_type: str, event_time_ms: int
 ) -> bytes | None:
-    """A record that is no event. In all other respects it is a view, so that counting it would show."""
+    """Return a record that is no event. In all other respects it is a view, so that an error of counting it is
+    visible.
+    """
     name = POISON_KINDS[kind]
     if name == "null-value":
         return None
@@ -141,9 +143,9 @@ def poison_bytes(
     ad = ad_id.encode()
     if name == "not-json":
         event = b"not an event: " + ad
-    elif name == "truncated":  # within the ad id: no reader can make an event of what is left
+    elif name == "truncated":  # within the ad id: no reader can make an event of the rest
         event = event[: event.index(ad) + UUID_LENGTH // 2]
-    elif name == "broken-utf8":  # within the ad id: a reader that skips what it does not need meets it all the same
+    elif name == "broken-utf8":  # within the ad id, which no reader can skip
         event = event.replace(ad, b"\xff\xfe" + ad[2:])
     elif name == "missing-ad":
         event = event.replace(b'"ad_id": "' + ad + b'", ', b"")

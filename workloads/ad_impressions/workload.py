@@ -14,7 +14,7 @@ from workloads.cells import Codes
 
 
 class AdResults:
-    """A hash per campaign. Before the start each ad is told its campaign."""
+    """Results with a hash per campaign. The tables hold the campaign of each ad."""
 
     def __init__(self, tape: TapeSpec) -> None:
         self._population = population_of(tape)
@@ -23,7 +23,7 @@ class AdResults:
     def keys(self) -> Sequence[str]:
         return self._population.campaign_ids
 
-    parts: Sequence[Mapping[str, str]] = ()  # no more than the campaign
+    parts: Sequence[Mapping[str, str]] = ()  # a key has no other parts than the campaign
     number = "opens"
 
     @property

@@ -1,4 +1,4 @@
-"""The SQL of a declaration as an oracle of a run: see `workloads.base.Oracle`."""
+"""The SQL of a declaration as the oracle of a run: see `workloads.base.Oracle`."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from workloads.declared.declaration import Declaration
 from workloads.declared.fields import Time, leaves, time_path
 from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Oracle, answered_twice
 
-NUMBER = "place"  # of the rows that `places` gave so far
+NUMBER = "place"  # index among all rows that `places` has returned
 
 
 class DeclaredOracle:
-    """A key is a value and the texts that name a cell, a field its whole number."""
+    """An oracle whose keys are combinations of a value and the texts that name a cell. A field is the cell's whole
+    number.
+    """
 
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self._declaration, self._seed, self._question = declaration, seed, declaration.question
         self._names = declaration.groups(seed)
         self._tables = declaration.relations(seed)
         self._time = time_path(declaration.fields)
-        self._placed: list[pa.Table] = []  # what `places` gave, for `fold`
+        self._placed: list[pa.Table] = []  # the rows from `places`, for `fold`
         self.codes = Codes()
         self.values = tuple(Value(name, Kind(kind)) for name, kind in self._question.values.items())
         self.groups = self.probed_from = len(self._names)
@@ -55,7 +57,7 @@ class DeclaredOracle:
         return Totals(self.codes.of(planned["key"], planned["field"] + shift), planned["value"])
 
     def places(self, events: Columns) -> Places:
-        """The fold is told the number of each place, by which the rows of the query are found again."""
+        """Return the cells. Each place has a number, by which `fold` finds the rows of the query again."""
         placed = Oracle(self._question, self._tables).cells(self._events(events))
         numbers = np.arange(len(placed)) + sum(map(len, self._placed))
         self._placed.append(placed)
@@ -98,7 +100,7 @@ class DeclaredOracle:
 
     @property
     def _value_step(self) -> int:
-        """How far apart the codes of one cell's values are."""
+        """The distance between the codes of a cell's values."""
         return self.codes.one(self.groups, 0)
 
     def _events(self, columns: Columns) -> pa.Table:
@@ -106,7 +108,7 @@ class DeclaredOracle:
         return relation(self._declaration, self._seed, columns, ids)
 
     def _codes(self, rows: pa.Table) -> Ints:
-        """Of the first value."""
+        """Codes of the first value."""
         number = self._question.number
         field = rows.column(number).to_numpy() if number else np.zeros(len(rows), dtype=np.int64)
         return self.codes.of(self._question.numbered(rows, self._names), field)
@@ -121,14 +123,13 @@ class DeclaredOracle:
         return keys, np.tile(field, len(self.values)), values
 
     def _of_each_value(self, cells: Ints) -> Ints:
-        """The cells of all values, of those of the first one."""
+        """Codes of all values, from codes of the first one."""
         return np.concatenate([cells + self._value_step * number for number in range(len(self.values))])
 
     def _rows_of(self, places: Ints) -> pa.Table:
         return pa.concat_tables(self._placed).take(places)
 
     def _totals_of(self, number: int, answer: pa.Table) -> Totals:
-        """The cells of one value."""
         value = _numbers(answer, self.values[number].name)
         return Totals(self._codes(answer) + number * self._value_step, value)
 

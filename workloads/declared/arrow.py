@@ -1,4 +1,6 @@
-"""Declared events as an Arrow table: what the oracle gets, whether they were drawn or read back from a log."""
+"""Declared events as an Arrow table, which is the input of the oracle, whether they were drawn or read back
+from a log.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from numpy.typing import NDArray
 from workloads.declared.draws import Columns, names
 from workloads.declared.fields import Decimal, Field, Fields, Integer, Named, Nested, Time, leaves
 
-PRECISION = 18  # digits of a decimal: as many as fit into 64 bits
+PRECISION = 18  # most digits of a decimal that fit into 64 bits
 UNKNOWN = -1
 
 
 class Arrow:
-    """Turns numbers into what they stand for, and back, for one seed. `within`: what stands before the paths."""
+    """Converts numbers to the values that they stand for, and back, for one seed. `within` is a prefix of all paths."""
 
     def __init__(self, fields: Fields, seed: int, within: str = "") -> None:
         self._fields, self._seed, self._within = fields, seed, within
@@ -26,18 +28,20 @@ class Arrow:
         self._dictionaries: dict[str, pa.Array] = {}
 
     def table(self, columns: Columns) -> pa.Table:
-        """A column for each field, an object as a struct. What is one of several texts has a dictionary."""
+        """Return a column for each field, with an object as a struct. A field with a list of texts becomes a
+        dictionary.
+        """
         return pa.table({name: self._whole(field, name, columns) for name, field in self._fields.items()})
 
     def flat(self, path: str, column: NDArray[Any]) -> pa.Array:
-        """One column, whose numbers are all known."""
+        """Convert one column without unknown numbers."""
         field = self._leaves[path]
         if isinstance(field, Named):
             return pa.DictionaryArray.from_arrays(column, self._names(field, path))
         return decimals(column, field.digits) if isinstance(field, Decimal) else pa.array(column)
 
     def known(self, path: str, column: NDArray[Any], held: NDArray[np.bool_]) -> pa.Array:
-        """The same where only some rows hold a number, and some of those one that stands for nothing."""
+        """Convert a column where only the `held` rows have a number, and some of these stand for nothing."""
         named = isinstance(self._leaves[path], Named)
         rows = np.flatnonzero(held & (column >= 0) if named else held)
         places = np.full(len(column), UNKNOWN)
@@ -46,8 +50,9 @@ class Arrow:
         return (values.dictionary_decode() if named else values).take(pa.array(places, mask=places == UNKNOWN))
 
     def numbers(self, path: str, values: list[Any]) -> NDArray[np.int64]:
-        """What was read, back as numbers; UNKNOWN for a text that is none of them. Raises ArrowInvalid for a number
-        that the field can't hold."""
+        """Convert values back to numbers; UNKNOWN for a text that the field does not have. Raises ArrowInvalid for a
+        number that the field can't hold.
+        """
         field = self._leaves[path]
         column = pa.array(values, kind_of(field))
         if isinstance(field, Named):
@@ -67,7 +72,7 @@ class Arrow:
 
 
 def kind_of(field: Field) -> pa.DataType:
-    """How the values of a field are held."""
+    """Return the Arrow type of a field."""
     match field:
         case Integer() | Time():
             return pa.int64()
@@ -77,12 +82,14 @@ def kind_of(field: Field) -> pa.DataType:
 
 
 def decimals(units: NDArray[np.int64], digits: int) -> pa.Array:
-    """Whole numbers of the last digit's units: Arrow holds them in 128 bits, of which the upper ones are the sign."""
+    """Convert whole numbers in units of the last digit. Arrow holds a decimal in 128 bits, with the sign in the upper
+    half.
+    """
     wide = np.empty((len(units), 2), dtype="<i8")
     wide[:, 0], wide[:, 1] = units, units >> 63
     return pa.Array.from_buffers(pa.decimal128(PRECISION, digits), len(units), [None, pa.py_buffer(wide)])
 
 
 def units(column: pa.Array) -> NDArray[np.int64]:
-    """The other way round."""
+    """Convert decimals back to whole numbers."""
     return np.frombuffer(column.buffers()[1], dtype="<i8")[0::2][column.offset : column.offset + len(column)]

@@ -1,4 +1,4 @@
-"""Declared events as Avro, by fastavro: plain, or behind the five bytes of a schema registry (a zero, and the id)."""
+"""Declared events as Avro, by fastavro: plain, or after the five bytes of a schema registry (a zero, and the id)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.declared.records import Columnar, Events, iso8601, of_dict, parse
 NAMESPACE = "streamgauge"
 MAGIC = b"\0"
 PRECISION = 18
-EXACT_IN_DOUBLES = 10**15  # every decimal of 15 digits is the shortest one of its double
+EXACT_IN_DOUBLES = 10**15  # a decimal of up to 15 digits is the shortest text of its double
 
 
 class AvroRecords:
@@ -40,7 +40,7 @@ class AvroRecords:
 
     @property
     def poisons(self) -> tuple[str, ...]:
-        """Cut off within the first field, or with another first byte than a registry's: nothing is countable."""
+        """A truncated record ends within the first field, so that no reader can count it."""
         return ("null-value", "empty", *(("no-magic",) if self._prefix else ()), "truncated")
 
     def say(self, record: bytes) -> str:
@@ -82,7 +82,7 @@ class AvroRecords:
         return values
 
     def _getter(self, path: str) -> Callable[[Any], Any]:
-        """A double is read as the shortest number that it can be, which is the one that was written."""
+        """A double is read as its shortest decimal, which is the one that was written."""
         get = of_dict(path)
         return (lambda event: Exact(repr(get(event)))) if path in self._doubles else get
 
@@ -97,7 +97,7 @@ def _nested(fields: Fields, values: Mapping[str, list[Any]], row: int, path: str
 
 
 def schema_of(fields: Fields, name: str = "Event") -> dict[str, Any]:
-    """The schema that follows from the fields, where a declaration gives none."""
+    """Derive the schema from the fields, for a declaration without one."""
     inner = [{"name": each, "type": _type_of(each, field)} for each, field in fields.items()]
     return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": inner}
 
@@ -116,21 +116,22 @@ def _type_of(name: str, field: Field) -> Any:
 
 
 def fitting(schema: Any, fields: Fields) -> Any:
-    """The same, if events of these fields can be written by it. Times and uuids become plain: nobody has to turn
-    numbers into moments and back."""
+    """Return the schema with plain types, or raise MistakeError if it can't hold events of these fields. Logical types
+    of times and uuids are dropped, because they would only be converted back and forth.
+    """
     import fastavro
 
     if schema is None:
         schema = schema_of(fields)
     try:
         fastavro.parse_schema(schema)
-    except Exception as error:  # noqa: BLE001 - whatever somebody's schema makes it raise
+    except Exception as error:  # noqa: BLE001 - a user's schema may raise anything
         raise MistakeError(f"[event] schema is no Avro schema: {type(error).__name__}: {error}.") from None
     return _fitted(schema, fields, "the schema")
 
 
 def _doubles(schema: Any, fields: Fields, path: str = "") -> Iterator[str]:
-    """Decimals that are doubles there."""
+    """Decimals that the schema stores as doubles."""
     types = {each["name"]: each["type"] for each in schema["fields"]}
     for name, field in fields.items():
         branches = types[name] if isinstance(types[name], list) else [types[name]]
@@ -164,7 +165,7 @@ def _fitted(schema: Any, fields: Fields, where: str) -> Any:
 
 
 def _fitted_type(schema: Any, field: Field, name: str) -> Any:
-    """The type of one field, the null of a union included; only the branch that is used has to fit."""
+    """The type of one field, with the null of a union. Only the used branch has to fit."""
     branches = schema if isinstance(schema, list) else [schema]
     if isinstance(field, Nested):
         records = [each for each in branches if isinstance(each, dict) and each.get("type") == "record"]
@@ -180,7 +181,7 @@ def _fitted_type(schema: Any, field: Field, name: str) -> Any:
 
 
 def _plain(schema: Any) -> Any:
-    """Without a logical type that would turn a number into a moment, or a text into a uuid."""
+    """The type without a logical type that would convert a number to a datetime or a text to a UUID."""
     if isinstance(schema, dict) and schema.get("logicalType") in ("timestamp-millis", "uuid"):
         return schema["type"]
     return schema

@@ -1,4 +1,4 @@
-"""What `streamgauge workload check` shows: sample events, the rows that they make, and what can't be judged."""
+"""The check of a declared workload: sample events, the expected rows, and the limits of judging them."""
 
 from __future__ import annotations
 
@@ -26,34 +26,36 @@ from workloads.declared.sample import SEED, sample
 from workloads.declared.tables import InRedis, in_kafka, in_redis
 from workloads.sentinels import why_unanswered
 
-FIRST = 2  # events, and rows of tables
+FIRST = 2  # first events and rows of tables to show
 ROWS = 3
 WIDTH = 80
-LONGEST = 200  # characters of a record
-LIMITS = Limits(deadline_s=20.0)  # a minute of events takes a moment
+LONGEST = 200  # most characters of a record
+LIMITS = Limits(deadline_s=20.0)  # a minute of events takes far less
 
 
 @dataclass(frozen=True)
 class Checked:
-    """Everything that is shown."""
+    """The output of `streamgauge workload check`."""
 
     id: str
     asks: str
     format: str
     fields: int
     events: int
-    schema: str  # by which records are to be read; "" for none
-    examples: tuple[str, ...]  # records, in words where they are no text
+    schema: str  # needed to read records; "" for none
+    examples: tuple[str, ...]  # records, or a description of binary ones
     tables: tuple[str, ...]
-    placed: int  # pairs of an event and a cell of it
-    groups: int  # that the keys which are texts can be together
+    placed: int  # pairs of an event and its cell
+    groups: int  # combinations of the keys that are texts
     keys: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]  # all that are expected
+    rows: tuple[dict[str, Any], ...]  # all expected rows
     unjudged: tuple[str, ...]
 
 
 def load(place: Path, *, shipped: bool = False) -> tuple[Declaration, Checked]:
-    """Of a folder, when it was tried: whatever is wrong with its queries is told before anything is started."""
+    """Read and check the declaration of a folder, so that mistakes in its queries are reported before anything
+    starts.
+    """
     declared = declaration.load(place, shipped=shipped)
     try:
         return declared, _once(declared.sealed)
@@ -61,14 +63,14 @@ def load(place: Path, *, shipped: bool = False) -> tuple[Declaration, Checked]:
         raise UsageError(f"The workload {declaration.file_in(place)}: {mistake}") from mistake
 
 
-# An experiment plans many runs of one declaration.
+# Cached, because an experiment plans many runs of one declaration.
 @lru_cache(maxsize=4)
 def _once(sealed: str) -> Checked:
     return check(declaration.unsealed(sealed))
 
 
 def check(declared: Declaration) -> Checked:
-    """Raises MistakeError for an oracle that can't judge."""
+    """Run the oracle on sample events. Raises MistakeError for an oracle that can't judge."""
     columns, events = sample(declared)
     tables = declared.relations(SEED)
     cells = Oracle(declared.question, tables, LIMITS).cells(events)
@@ -99,7 +101,9 @@ def check(declared: Declaration) -> Checked:
 
 
 def _check_counts(question: Question, placed: int, answer: pa.Table) -> None:
-    """A count is of all events of each cell. A ranking, a filter or a number of different ones counts fewer."""
+    """A count must include all events of each cell. A ranking, a filter or a count of distinct values includes
+    fewer.
+    """
     for name in (name for name, kind in question.values.items() if kind == COUNT):
         counted = pc.sum(answer.column(name)).as_py() or 0
         if counted != placed:
@@ -112,7 +116,7 @@ def _check_counts(question: Question, placed: int, answer: pa.Table) -> None:
 
 
 def _refuse_equal_names(question: Question, groups: Sequence[tuple[str, ...]]) -> None:
-    """A cell is called by its texts in the results, with colons between them."""
+    """The results name a cell by its texts, joined by colons."""
     known: dict[str, tuple[str, ...]] = {}
     for texts in groups:
         if (other := known.setdefault(":".join(texts), texts)) != texts:
@@ -123,7 +127,7 @@ def _refuse_equal_names(question: Question, groups: Sequence[tuple[str, ...]]) -
 
 
 def lines(checked: Checked) -> Iterator[str]:
-    """For people."""
+    """Yield the lines for a terminal."""
     yield from _wrapped(f"{checked.id}: {checked.asks}", "")
     events = f"{checked.events:,} of one minute were tried: {many(checked.fields, 'field')}, {checked.format}, such as"
     yield from textwrap.wrap(f"  events   {events}", WIDTH, subsequent_indent=" " * 11)
@@ -146,7 +150,6 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 def _aligned(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Rows below the names of their columns."""
     if not rows:
         return
     table = [

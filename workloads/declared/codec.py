@@ -21,13 +21,11 @@ from workloads.declared.oracle import EVENT, EVENT_ID, Oracle
 from workloads.sentinels import SOME_DAY_MS, TRIED
 
 TIME, ID = "event_time_ms", "event_id"  # columns of a log
-FIELD = "field:"  # before the path of a field: it names a column that no declared name can take from the harness
-TRIES = 64  # draws, until an event lies in a cell
+FIELD = "field:"  # prefix of a field's path as a column, so that no declared name collides with one of the harness
+TRIES = 64  # draws to find an event that belongs to a cell
 
 
 class DeclaredCodec:
-    """See `workloads.base.Codec`."""
-
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self._declaration, self._seed = declaration, seed
         self._time = time_path(declaration.fields)
@@ -41,7 +39,7 @@ class DeclaredCodec:
         self._marks: dict[tuple[int, ...], Mapping[str, int]] = {}
         self._groups: dict[int, Sequence[Mapping[str, int]]] = {}
 
-        # Names are made now, and not while the first slice is due.
+        # Names are made now, because making them takes too long when the first slice is due.
         self._records.write(
             {**content(declaration.fields, seed, np.zeros(1, dtype=np.uint64)), self._time: np.zeros(1, dtype=np.int64)}
         )
@@ -62,7 +60,7 @@ class DeclaredCodec:
         return np.isin(np.arange(_length(content)), placed.column(EVENT).to_numpy())
 
     def _placed(self, content: Columns, times_ms: Ints | None = None) -> pa.Table:
-        """Events of this content, without times all where a window begins, and their cells."""
+        """Events of this content and their cells. Without times, all events are at the beginning of a window."""
         numbers = np.arange(_length(content))
         at_once = np.full(len(numbers), self._begin_ms)
         columns = {**content, TIME: at_once if times_ms is None else times_ms}
@@ -74,7 +72,7 @@ class DeclaredCodec:
         return len(self._group(0))
 
     def mark(self, mark: Sentinel) -> Mapping[str, int]:
-        """They are asked for again and again, and a query takes its time."""
+        """Return the cached content. A query is too slow for the many calls."""
         key = mark.id, mark.campaign, mark.group, mark.part
         if key not in self._marks:
             groups = self._group(mark.group) if self.mark_size > 1 else []
@@ -82,7 +80,7 @@ class DeclaredCodec:
         return self._marks[key]
 
     def _group(self, number: int) -> Sequence[Mapping[str, int]]:
-        """The fewest of many events that lie in a cell together, a millisecond after each other; none where none do."""
+        """A minimal set of events that have a cell together, a millisecond apart; empty if there is none."""
         if number not in self._groups:
             tried = self._drawn(Lane.of(self._seed, "marks", number).at(np.arange(TRIED)))
             rows = fewest(TRIED, lambda rows: self._lie({name: column[rows] for name, column in tried.items()}))
@@ -93,7 +91,7 @@ class DeclaredCodec:
         return len(self._placed(events, self._begin_ms + np.arange(_length(events)))) > 0
 
     def _alone(self, mark: Sentinel) -> Mapping[str, int]:
-        """In a cell of its key's texts, as far as some of many events lie in one."""
+        """A sentinel record with the texts of its key, in a cell if any tried event has one."""
         tried = self._drawn(Lane.of(self._seed, "mark", mark.id).at(np.arange(TRIED)))
         groups = self._declaration.groups(self._seed)
         wanted = mark.campaign % len(groups)
@@ -126,7 +124,7 @@ class DeclaredCodec:
         return columns
 
     def say(self, content: Columns, row: int) -> str:
-        """By what names its cells, where its fields do."""
+        """Describe the event by the fields that name its cells, else by its first field."""
         named = [path for path, field in self._fields.items() if isinstance(field, Named)]
         keys = [path for path in named if path.rpartition(".")[2] in self._declaration.question.groups]
         shown = keys or named[:1] or [*self._fields][:1]
@@ -142,7 +140,7 @@ class DeclaredCodec:
         return self._declaration.relations(self._seed)
 
     def _in_cells(self, draws: Draws) -> Columns:
-        """Events that lie in a cell, one for each draw, if there is one among many."""
+        """One event per draw that belongs to a cell, if one of the tried events does."""
         lanes = (Lane.of(self._seed, "sure", number) for number in range(TRIES))
         tried = np.stack([lane.at(draws.view(np.int64)) for lane in lanes], axis=1).ravel()
         drawn = self._drawn(tried)
@@ -155,18 +153,21 @@ class DeclaredCodec:
 
 
 def begin_ms(step_ms: int) -> int:
-    """A moment of no run, where a window begins: a plan's times count from there, whose epoch is not known yet. Each
-    run's own differs by whole steps."""
+    """Return the start of a window at an arbitrary time. Planned times count from there, because the load start is
+    unknown yet; it differs from this by whole steps.
+    """
     return -(-SOME_DAY_MS // step_ms) * step_ms
 
 
 def column_of(path: str) -> str:
-    """Of a tape or a log, which have columns of their own."""
+    """Name the column of a field in a tape or a log, which also have columns of their own."""
     return f"{FIELD}{path}"
 
 
 def fewest(count: int, lie: Callable[[list[int]], bool]) -> list[int]:
-    """Of so many rows a few of which none can be left out, for `lie` to hold; none if it never does."""
+    """Return few of `count` rows for which `lie` holds, such that it fails without any of them; empty if it never
+    holds.
+    """
     ends = [1 << power for power in range(count.bit_length())]
     rows = next((found for end in ends if lie(found := [*range(end)])), [])
     step = len(rows) // 2
@@ -187,7 +188,7 @@ def _length(columns: Columns) -> int:
 
 
 def relation(declaration: Declaration, seed: int, columns: Columns, ids: Ints) -> pa.Table:
-    """Columns of a tape or a log as the relation `events`."""
+    """Convert columns of a tape or a log to the relation `events`."""
     paths = leaves(declaration.fields)
     own = {path: columns[TIME if isinstance(field, Time) else column_of(path)] for path, field in paths}
     table = Arrow(declaration.fields, seed).table(own)

@@ -1,7 +1,7 @@
-"""A declared workload: the `workload.toml` of a folder, read whole before anything is started.
+"""A declared workload: the `workload.toml` of a folder, read completely before anything starts.
 
-It is written by people who did not write this program, so that each mistake is answered by a sentence that names the
-file, the table, the key, what is allowed and the nearest right word.
+Its authors do not know this program, thus each mistake gets a message with the file, the table, the key, the allowed
+values and the nearest right word.
 """
 
 from __future__ import annotations
@@ -45,47 +45,47 @@ FILE = "workload.toml"
 NEW = Path(__file__).with_name("new.toml")
 ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 FORMATS = ("json", "avro")
-MOST_STEP_MS = 60_000  # a run begins at a multiple of it, and waits for that
+MOST_STEP_MS = 60_000  # a run waits until a multiple of it to begin
 Texts = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a `workload.toml` says."""
+    """The content of a `workload.toml`."""
 
     id: str
     asks: str
-    text: str  # of its file
+    text: str  # text of the file
     format: str
-    schema: Any  # of Avro, as JSON; None: the one that follows from the fields
-    registry_id: int | None  # of the schema, where records begin with it
+    schema: Any  # Avro schema as JSON; None: derived from the fields
+    registry_id: int | None  # id of the schema, if records begin with it
     fields: Fields
     tables: tuple[Table, ...]
     question: Question
-    domains: Texts  # of keys that no field says
+    domains: Texts  # texts of keys that are no fields
 
     @property
     def sealed(self) -> str:
-        """All that it says, in one text."""
+        """The whole declaration as one text."""
         return json.dumps({"text": self.text, "schema": self.schema})
 
     def records(self, seed: int) -> Format:
-        """How an event is written and read."""
+        """Return the format of the events."""
         if self.format == "json":
             return JsonRecords(self.fields, seed)
         return AvroRecords(self.fields, seed, self.schema, self.registry_id)
 
     def groups(self, seed: int) -> list[tuple[str, ...]]:
-        """All that the keys which are texts can be together."""
+        """List all combinations of the keys that are texts."""
         return domains.combinations(self.question, self.domains, self.fields, self.tables, seed)
 
     def relations(self, seed: int) -> dict[str, pa.Table]:
-        """The tables that the oracle finds beside the events."""
+        """Return the tables that the oracle can read besides the events."""
         return {each.name: each.rows(self.fields, seed) for each in self.tables}
 
 
 def load(place: Path, *, shipped: bool = False) -> Declaration:
-    """Of a folder, or of its file."""
+    """Read the declaration of a folder, or from the path of its file."""
     path = file_in(place)
     if not is_file(path):
         raise UsageError(
@@ -99,13 +99,13 @@ def load(place: Path, *, shipped: bool = False) -> Declaration:
 
 
 def file_in(place: Path) -> Path:
-    """The file that a folder is named by, or that is named itself."""
+    """Return the path of the declaration in a folder, or the path itself if it is a file."""
     path = home(place)
     return path if is_file(path) else path / FILE
 
 
 def write_new(place: Path) -> Path:
-    """A declaration with comments, named like its folder where an id may be called so."""
+    """Write a commented declaration, named like its folder if that is a valid id."""
     path = home(place) / FILE
     name = path.resolve().parent.name.lower()
     is_own = ID.fullmatch(name) and name.replace("-", "_") not in WORKLOADS
@@ -124,7 +124,7 @@ def write_new(place: Path) -> Path:
 
 
 def unsealed(sealed: str) -> Declaration:
-    """What a declaration was whose `sealed` a run has kept; its folder may be gone by now."""
+    """Restore a declaration from the `sealed` text that a run has stored. Its folder may no longer exist."""
     parts = json.loads(sealed)
     return _declaration(parts["text"], lambda _where, _name: parts["schema"], shipped=True)
 
@@ -150,7 +150,7 @@ def _declaration(content: str, schema: Reader, *, shipped: bool) -> Declaration:
         question=question,
         domains=stated,
     )
-    declaration.records(seed=0)  # whether the schema fits is known from here on
+    declaration.records(seed=0)  # checks the schema
     return declaration
 
 

@@ -1,4 +1,6 @@
-"""Which texts the keys of cells can be, so that each has a number and a name in the results before anything starts."""
+"""The possible texts of the keys of cells. Each combination gets a number and a name in the results before anything
+starts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ MOST_CELLS_BESIDE = 1 << 20  # keys times values
 
 
 def sources(fields: Fields, tables: tuple[Table, ...]) -> dict[str, tuple[str, Named]]:
-    """The columns whose texts are known, by their names in SQL: the path under which each is drawn, and its field."""
+    """Return the columns with known texts by their names in SQL: the path for drawing, and the field."""
     found: dict[str, tuple[str, Field]] = {path.rpartition(".")[2]: (path, field) for path, field in leaves(fields)}
     for table in tables:
         found |= {name: (f"tables.{table.name}.{name}", field) for name, field in table.columns.items()}
@@ -25,7 +27,7 @@ def sources(fields: Fields, tables: tuple[Table, ...]) -> dict[str, tuple[str, N
 
 
 def check(question: Question, stated: Mapping[str, tuple[str, ...]], fields: Fields, tables: tuple[Table, ...]) -> None:
-    """Whether the texts of each key are known, and are not too many."""
+    """Refuse keys whose texts are unknown or too many."""
     known = sources(fields, tables)
     for name in stated:
         if name not in question.groups:
@@ -55,7 +57,7 @@ def combinations(
     tables: tuple[Table, ...],
     seed: int,
 ) -> list[tuple[str, ...]]:
-    """All that the keys which are texts can be together, in a fixed order."""
+    """Return all combinations of the keys that are texts, in a fixed order."""
     known = sources(fields, tables)
     texts = (
         stated[name] if name in stated else draws.names(known[name][1], seed, known[name][0])

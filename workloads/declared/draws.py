@@ -1,7 +1,7 @@
-"""The values of declared fields: pure functions of (seed, path of the field, the event's raw draw), by whole columns.
+"""The values of declared fields by whole columns: pure functions of (seed, path of the field, raw draw of the event).
 
 Any events can be drawn alone, in any order, on any machine, and are always the same. All columns are whole numbers: a
-text is drawn as its number among those that there are, which `names` lists, a decimal as units of its last digit.
+text is its index in `names`, and a decimal is a number of units of its last digit.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from numpy.typing import NDArray
 from harness.util.seeded_draws import Draws, Ints, Lane, between
 from workloads.declared.fields import Choice, Decimal, Field, Fields, Integer, Named, Text, Time, Uuid, Zipf, leaves
 
-# A column by the path of its field.
+# From the path of a field to its column.
 Columns = Mapping[str, NDArray[Any]]
 
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz      ", dtype=np.uint8)
-_PER_DRAW = 8  # letters
-_SHARE_BITS = 40  # of a zipf's first key
+_PER_DRAW = 8  # letters per draw
+_SHARE_BITS = 40  # bits of the share of a zipf's first key
 
 
 def content(fields: Fields, seed: int, draws: Draws) -> Columns:
-    """All of an event but its time."""
+    """Draw all fields of events but the time."""
     return {path: column(field, seed, path, draws) for path, field in leaves(fields) if not isinstance(field, Time)}
 
 
 def column(field: Field, seed: int, path: str, draws: Draws) -> NDArray[Any]:
-    """The values of one field."""
     own = Lane.of(seed, "field", path).at(draws.view(np.int64))
     match field:
         case Uuid() | Text():
@@ -45,7 +44,7 @@ def column(field: Field, seed: int, path: str, draws: Draws) -> NDArray[Any]:
 
 @lru_cache(maxsize=64)
 def names(field: Named, seed: int, path: str) -> tuple[str, ...]:
-    """What the numbers of a field stand for."""
+    """Return the texts of a field by their numbers."""
     match field:
         case Choice():
             return field.values
@@ -57,7 +56,7 @@ def names(field: Named, seed: int, path: str) -> tuple[str, ...]:
 
 
 def _uuids(seed: int, path: str, count: int) -> tuple[str, ...]:
-    """Random-looking version 4 UUIDs, written all at once."""
+    """Version 4 UUIDs. They are written all at once for speed."""
     raw = hashlib.shake_128(f"streamgauge/{seed}/field/{path}".encode()).digest(16 * count)
     octets = np.frombuffer(raw, dtype=np.uint8).reshape(count, 16).copy()
     octets[:, 6] = octets[:, 6] & 0x0F | 0x40
@@ -68,8 +67,9 @@ def _uuids(seed: int, path: str, count: int) -> tuple[str, ...]:
 
 
 def _texts(field: Text, seed: int, path: str) -> tuple[str, ...]:
-    """None begins or ends with a space, which a job might trim. No two are equal: the few that would be end in their
-    number."""
+    """No text begins or ends with a space, which a job might trim. A text that would equal an earlier one gets its
+    number at the end.
+    """
     numbers = np.arange(field.of, dtype=np.int64)
     lengths = between(Lane.of(seed, "text", path).at(numbers), field.shortest, field.longest).tolist()
     words = range(-(-field.longest // _PER_DRAW))
@@ -84,14 +84,14 @@ def _texts(field: Text, seed: int, path: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _thresholds(field: Choice | Zipf) -> NDArray[np.uint64]:
-    """Value k is drawn when the draw's upper 32 bits lie below threshold k, and below none before it."""
+    """Value k is drawn if the upper 32 bits of the draw are below threshold k and not below threshold k - 1."""
     shares = field.weights if isinstance(field, Choice) else _zipf_shares(field)
     ends = np.cumsum(np.asarray(shares, dtype=np.int64)).tolist()
     return np.array([(end << 32) // ends[-1] for end in ends], dtype=np.uint64)
 
 
 def _zipf_shares(field: Zipf) -> Ints:
-    """1 / k ** (quarters / 4), by roots and products alone: these are rounded exactly, powers are not."""
+    """1 / k ** (quarters / 4), by roots and products alone, because these are rounded exactly and powers are not."""
     keys = np.arange(1, field.of + 1, dtype=np.float64)
     root, power = np.sqrt(np.sqrt(keys)), np.ones(field.of)
     for _ in range(field.quarters):

@@ -1,10 +1,10 @@
-"""The kinds of fields that an event may have, and how they are read from a declaration.
+"""The kinds of fields that an event may have, and their readers.
 
     [event.fields]
     visitor = { kind = "uuid", of = 1000 }
     country = { kind = "choice", values = ["de", "fr"], weights = [3, 1] }
 
-Add a kind: a class here with its reader, and what it means in draws.py, arrow.py, json_records.py and avro_records.py.
+To add a kind, write a class and a reader here, and extend draws.py, arrow.py, json_records.py and avro_records.py.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from harness.util.toml_reader import MistakeError, expected, one_of, read, table
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000
-WIDEST = (1 << 31) - 1  # what one draw can choose from
-LARGEST = 1 << 53  # as far as every reader of JSON keeps whole numbers
+WIDEST = (1 << 31) - 1  # most values of one draw
+LARGEST = 1 << 53  # every JSON reader keeps whole numbers up to this
 MOST_DIGITS = 6
 MOST_TEXTS = 10_000
 LONGEST_TEXT = 1_000
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
-# Columns of ours, which a field may not be called by.
+# Names of our own columns, which no field may have.
 RESERVED = ("event", "event_id", "opens", "closes")
 
 
 @dataclass(frozen=True)
 class Uuid:
-    """One of so many, each as likely as the others."""
+    """One of `of` UUIDs, all equally likely."""
 
     of: int
 
@@ -47,7 +47,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Zipf:
-    """One of so many keys, of which key k comes as often as 1 / k ** exponent says."""
+    """One of `of` keys. The frequency of key k is proportional to 1 / k ** exponent."""
 
     of: int
     quarters: int  # the exponent in quarters: its power is a product of roots, which are the same on every machine
@@ -62,7 +62,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class Decimal:
-    """A number with so many digits behind the point, held as a whole number of the last digit's units."""
+    """A number with so many decimal places, stored in units of the last place."""
 
     low: int
     high: int
@@ -71,7 +71,7 @@ class Decimal:
 
 @dataclass(frozen=True)
 class Text:
-    """One of so many made-up texts: small letters and spaces, of a length in [shortest, longest]."""
+    """One of `of` made-up texts of small letters and spaces, with a length in [shortest, longest]."""
 
     of: int
     shortest: int
@@ -80,7 +80,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Time:
-    """The event's time; each event has one."""
+    """The event's time. Each event has one."""
 
     form: str  # "ms" | "iso8601"
 
@@ -90,13 +90,13 @@ class Nested:
     fields: Mapping[str, Field]
 
 
-Named = Uuid | Choice | Zipf | Text  # one of several texts, which is drawn as its number
+Named = Uuid | Choice | Zipf | Text  # drawn as the index of a text
 Field = Named | Integer | Decimal | Time | Nested
 Fields = Mapping[str, Field]
 
 
 def leaves(fields: Fields, path: str = "") -> Iterator[tuple[str, Field]]:
-    """Every field that holds a value, by its path, such as `customer.country`."""
+    """Yield the path, such as `customer.country`, and the kind of every field that holds a value."""
     for name, field in fields.items():
         if isinstance(field, Nested):
             yield from leaves(field.fields, f"{path}{name}.")
@@ -105,12 +105,12 @@ def leaves(fields: Fields, path: str = "") -> Iterator[tuple[str, Field]]:
 
 
 def time_path(fields: Fields) -> str:
-    """Where the event's time stands."""
+    """Return the path of the event's time."""
     return next(path for path, field in leaves(fields) if isinstance(field, Time))
 
 
 def read_fields(where: str, value: Any) -> dict[str, Field]:
-    """Those of an event, of which one is its time."""
+    """Read the fields of an event. One of them must be its time."""
     fields = _read_names(where, value)
     for name in fields:
         if name.lower() in RESERVED:

@@ -1,7 +1,7 @@
-"""Declared events as JSON: one object per record, the fields in the order of the declaration.
+"""Declared events as JSON: one object per record, with fields in the order of the declaration.
 
-Written as columns: a record is what stands between the values and the values' own texts, joined by Arrow. Read by
-msgspec, which is told the shape, and by nothing that the writer uses.
+The writer joins constants and the texts of values as Arrow columns. The reader is msgspec with the expected type, and
+shares no code with the writer.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from workloads.declared.records import Columnar, Events, iso8601, joined, of_str
 
 
 class JsonRecords:
-    """Writes and reads the events of one declaration."""
-
-    # Nothing of them may be countable, not even to a reader that takes what it can get of a broken record: so what is
-    # cut off ends within the name of the first field.
+    # No reader may count a poison, not even one that accepts parts of broken records: therefore a truncated record ends
+    # within the name of the first field.
     poisons = ("null-value", "empty", "not-json", "truncated")
     schema = ""
 
     def __init__(self, fields: Fields, seed: int) -> None:
         self._fields, self._seed = fields, seed
         self._columnar = Columnar(fields, seed, of_struct)
-        self._texts: dict[str, pa.Array] = {}  # as JSON, of fields that are one of several
+        self._texts: dict[str, pa.Array] = {}  # JSON texts of the fields with a list of texts
         self._decoder = msgspec.json.Decoder(_shape("Event", fields))
 
     def say(self, record: bytes) -> str:
@@ -52,7 +50,6 @@ class JsonRecords:
         return self._columnar.events(*parsed_each(values, self._decoder.decode, errors))
 
     def _parts(self, fields: Fields, columns: Columns, path: str) -> Iterator[str | pa.Array]:
-        """What records are put together from."""
         for number, (name, field) in enumerate(fields.items()):
             yield f"{', ' if number else '{'}{json.dumps(name)}: "
             if isinstance(field, Nested):

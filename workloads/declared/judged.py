@@ -1,4 +1,4 @@
-"""What the answer of a declared question lets nobody judge, and why. Pure: it follows from the declaration alone."""
+"""The limits of judging a declared question, with reasons. They follow from the declaration alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workloads.declared.oracle import COUNT, MONOTONE, PER_EVENT, SUM, Question
 
 
 def unjudged(question: Question, *, closing: bool) -> Iterator[str]:
-    """A sentence each. `closing`: some cells close, so that events may be late for them."""
+    """Yield a sentence for each limit. `closing`: some cells close, so that events may be late for them."""
     yield (
         "A mistake in the SQL itself: what is planned and what was sent are folded by the same queries. So compare the "
         "rows with what you expect."

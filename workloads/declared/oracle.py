@@ -1,11 +1,12 @@
-"""The right answer as SQL: one query that says to which cells an event belongs, and one that folds cells to values.
+"""The right answer as SQL: one query maps events to cells, and one folds cells to values.
 
-`cells` reads the relation `events`: the declared fields, `event` (a number of its own for each record), and `event_id`
-(from the record's key: one that is sent twice has it twice). It gives a row for each event and cell: `event`, the keys
-of the cell, `closes` (when it is complete; NULL: never, nothing is late for it), and whatever the fold needs. Where
-cells merge, as sessions do, those of equal keys that overlap or touch become one, from its first `opens` on.
+`cells` reads the relation `events`: the declared fields, `event` (a unique number for each record), and `event_id`
+(from the record's key; an event that is sent twice has the same id twice). It returns a row for each event and cell:
+`event`, the keys of the cell, `closes` (when it is complete; NULL: never, thus nothing is late for it), and whatever
+the fold needs. If cells merge, as sessions do, cells with equal keys that overlap or touch become one, from its first
+`opens` on.
 
-`fold` reads the relation `cells`: those rows. It gives a row for each cell: its keys and its values.
+`fold` reads the relation `cells`, which has those rows. It returns a row for each cell: its keys and its values.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ WHOLE = frozenset(
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, as it was declared."""
+    """The question of a declaration."""
 
     cells: str
     fold: str
     keys: tuple[str, ...]  # columns of texts, and at most one whole number: OPENS or EVENT_ID
     values: Mapping[str, str]  # column -> one of KINDS
     merge: bool = False
-    step_ms: int = 1  # when all events move by so much, so do all cells, and nothing else changes
+    step_ms: int = 1  # if all events move by this, all cells move by it, and nothing else changes
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -51,11 +52,11 @@ class Question:
 
     @property
     def number(self) -> str:
-        """The key that is a whole number; "" for none."""
+        """The key that is a whole number; "" if there is none."""
         return next((key for key in self.keys if key in (OPENS, EVENT_ID)), "")
 
     def numbered(self, rows: pa.Table, groups: Sequence[tuple[str, ...]]) -> NDArray[np.int64]:
-        """The number of the group of each row, whose texts have to be known."""
+        """Return the index in `groups` of each row's texts. Raises MistakeError for texts that are not in it."""
         if not self.groups:
             return np.zeros(len(rows), dtype=np.int64)
         keys = [pc.cast(rows.column(name).combine_chunks(), pa.string()) for name in self.groups]
@@ -78,7 +79,7 @@ class Limits:
 
 
 class Oracle:
-    """Answers a question about any events. Each query has a DuckDB of its own, so that none leaves anything behind."""
+    """Answers a question about any events. Each query gets its own DuckDB, so that none affects the next."""
 
     def __init__(
         self, question: Question, tables: Mapping[str, pa.Table] | None = None, limits: Limits = Limits()
@@ -86,17 +87,17 @@ class Oracle:
         self.question, self._tables, self._limits = question, tables or {}, limits
 
     def cells(self, events: pa.Table) -> pa.Table:
-        """A row for each event and cell, as the query gives them, before any merge."""
+        """Return a row for each event and cell, as the query returns them, before any merge."""
         with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
             return self._placed(sandbox, len(events))
 
     def fold(self, cells: pa.Table) -> pa.Table:
-        """The values of these rows of `cells`, all or some of them."""
+        """Return the values of some or all rows of `cells`."""
         with self._sandbox({CELLS: cells}) as sandbox:
             return self._folded(sandbox)
 
     def answer(self, events: pa.Table) -> pa.Table:
-        """The values of all events, in one go: what lies between is never held."""
+        """Return the values of all events with one statement, which does not materialize the cells."""
         with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
             select, types = self._cells(sandbox)
             self._check_cells(types)
@@ -104,7 +105,7 @@ class Oracle:
             return self._folded(sandbox)
 
     def _cells(self, sandbox: Sandbox) -> tuple[str, dict[str, str]]:
-        """The query with what it may read, and the types of its columns."""
+        """The query with its relations, and the types of its columns."""
         select = sandbox.reading(sandbox.select(self.question.cells, CELLS_SQL), (EVENTS, *self._tables))
         return select, sandbox.types(select, CELLS_SQL)
 
@@ -137,7 +138,7 @@ class Oracle:
                 )
 
     def _check_rows(self, sandbox: Sandbox, placed: pa.Table, events: int) -> None:
-        """What no type tells: rows that are there twice, nothing where a key belongs, cells that close twice."""
+        """Checks for what types can't show: duplicate rows, NULL in keys, cells that close at two times."""
         question = self.question
         never_null = (EVENT, *question.keys, *((OPENS, CLOSES) if question.merge else ()))
         _check_nulls(CELLS_SQL, placed, never_null)
@@ -192,8 +193,8 @@ class Oracle:
         apart = "".join(f"{_quoted(key)}, " for key in self.question.groups)
         by = f"PARTITION BY {apart[:-2]} " if apart else ""
         before = f"{by}ORDER BY {OPENS}, {CLOSES} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-        up_to = f"{by}ORDER BY {OPENS}, {CLOSES} RANGE UNBOUNDED PRECEDING"  # equal ones together
-        # With a space in their names, ours are no field's.
+        up_to = f"{by}ORDER BY {OPENS}, {CLOSES} RANGE UNBOUNDED PRECEDING"  # equal rows together
+        # A space in our names prevents a collision with fields.
         return f"""
             WITH begun AS (
                 SELECT *, coalesce({OPENS} > max({CLOSES}) OVER ({before}), true)::INTEGER AS "cell begins"
@@ -222,7 +223,7 @@ class Oracle:
         values = self.question.values
         _check_nulls(FOLD_SQL, folded, (name for name in folded.column_names if values.get(name) != PER_EVENT))
         keys = folded.select(list(self.question.keys))
-        if len(keys) > 1:  # in order of their keys: equal ones are neighbours
+        if len(keys) > 1:  # sorted by keys: equal ones are adjacent
             same = np.ones(len(keys) - 1, dtype=np.bool_)
             for column in keys.columns:
                 whole = column.combine_chunks()
@@ -238,8 +239,10 @@ class Oracle:
 def answered_twice(
     question: Question, tables: Mapping[str, pa.Table], events: pa.Table, time: str, limits: Limits = Limits()
 ) -> pa.Table:
-    """The answer, if it is the same from two threads and with all events one step later, in another order, under other
-    numbers: else nobody could say which of the two is right. `time`: the events' own, as a path."""
+    """Return the answer if it is deterministic: it must be the same with two threads and with all events one step
+    later, in another order and with other numbers. Otherwise neither answer would be right. `time` is the path of the
+    events' time.
+    """
     one = Oracle(question, tables, replace(limits, threads=1)).answer(events)
     other = Oracle(question, tables, replace(limits, threads=2)).answer(_moved(events, time, question.step_ms))
     if question.number == OPENS:
@@ -252,7 +255,7 @@ def answered_twice(
 
 
 def _check_grown(question: Question, answer: pa.Table) -> None:
-    """What is not there counts as 0, and what grows is never less than what is not there."""
+    """A missing value counts as 0, thus a monotone value must not be less than 1."""
     for name in (name for name, kind in question.values.items() if kind == MONOTONE):
         small = answer.filter(pc.less(answer.column(name), 1))
         if len(small):
@@ -264,7 +267,7 @@ def _check_grown(question: Question, answer: pa.Table) -> None:
 
 
 def _moved(events: pa.Table, time: str, step_ms: int) -> pa.Table:
-    """Backwards, numbered anew, and so much later."""
+    """The events in reverse order, renumbered, and one step later."""
     backwards = events.take(np.arange(len(events))[::-1])
     columns = {name: backwards.column(name).combine_chunks() for name in backwards.column_names}
     columns[EVENT] = pa.array(np.arange(len(events)))
@@ -285,7 +288,7 @@ def _later(column: pa.Array, path: list[str], step_ms: int) -> pa.Array:
 
 
 def _difference(one: pa.Table, other: pa.Table) -> str:
-    """The first cell that is not the same in both."""
+    """The first cell that differs."""
     ones, others = ({tuple(row.items()) for row in table.to_pylist()} for table in (one, other))
     here, there = (_said(min(some, key=str)) if some else "nothing" for some in (ones - others, others - ones))
     return (
@@ -326,7 +329,7 @@ def _check_nulls(what: str, table: pa.Table, names: Any) -> None:
 
 
 def _cast(name: str, kind: str) -> str:
-    """As a type that every reader of ours knows; what does not fit into 64 bits is DuckDB's to complain of."""
+    """Cast to a type that all our readers support. DuckDB reports numbers that do not fit into 64 bits."""
     if kind in WHOLE or (kind == "NULL" and name in (OPENS, CLOSES)):
         return f"CAST({_quoted(name)} AS BIGINT) AS {_quoted(name)}"
     return f"CAST({_quoted(name)} AS VARCHAR) AS {_quoted(name)}" if kind.startswith("ENUM") else _quoted(name)

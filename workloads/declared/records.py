@@ -1,4 +1,4 @@
-"""What all formats of declared records share: which records are events, and the columns of those."""
+"""Shared parts of all formats of declared records: deciding which records are events, and reading their columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads.declared.arrow import UNKNOWN, Arrow
 from workloads.declared.draws import Columns
 from workloads.declared.fields import Fields, Named, Time, leaves
 
-# Later or earlier than this is no time to any engine.
+# No engine accepts a time outside of this range.
 YEAR_1_MS, YEAR_10000_MS = -62_135_596_800_000, 253_402_300_800_000
 
 
@@ -24,35 +24,36 @@ class Format(Protocol):
 
     @property
     def poisons(self) -> tuple[str, ...]:
-        """What a record can be instead of an event."""
+        """The kinds of poison."""
 
     @property
     def schema(self) -> str:
-        """Without which nobody can read a record; "" where it says itself what it holds."""
+        """The schema that is needed to read a record; "" for self-describing records."""
 
     def say(self, record: bytes) -> str:
-        """For people: what a record holds."""
+        """Describe the content of a record for people."""
 
     def write(self, columns: Columns) -> list[bytes]:
-        """The fields of `columns`, the time among them, as records."""
+        """Write the fields of `columns`, including the time, as records."""
 
     def poison(self, kind: str, value: bytes) -> bytes | None:
-        """A record that is no event, made of one that is."""
+        """Turn an event's record into one that is no event."""
 
     def read(self, values: Sequence[bytes | None]) -> Events:
-        """Those of the records that are events, whoever wrote them."""
+        """Return the records that are events, from any writer."""
 
 
 class Events(NamedTuple):
     """Records that are events."""
 
-    rows: NDArray[np.int64]  # which they are
-    columns: Columns  # the fields of each, by path
+    rows: NDArray[np.int64]  # indices of the records
+    columns: Columns  # the fields by path
 
 
 class Columnar:
-    """From records that were parsed one by one to columns. A field that no name or number of the declaration fits makes
-    a record no event."""
+    """Converts records that were parsed one by one to columns. A record with a text or number that its field can't have
+    is no event.
+    """
 
     def __init__(self, fields: Fields, seed: int, getter: Callable[[str], Callable[[Any], Any]]) -> None:
         self._arrow = Arrow(fields, seed)
@@ -62,7 +63,7 @@ class Columnar:
     def events(self, rows: list[int], parsed: list[Any]) -> Events:
         try:
             columns = self._columns(parsed)
-        except (pa.ArrowInvalid, OverflowError):  # a number or a time that can't be; rare
+        except (pa.ArrowInvalid, OverflowError):  # an impossible number or time; rare
             sound = [place for place, event in enumerate(parsed) if self._is_sound(event)]
             rows, columns = [rows[place] for place in sound], self._columns([parsed[place] for place in sound])
         known = np.ones(len(rows), dtype=np.bool_)
@@ -93,7 +94,7 @@ class Columnar:
 def parsed_each(
     values: Sequence[bytes | None], parse: Callable[[bytes], Any], errors: tuple[type[Exception], ...]
 ) -> tuple[list[int], list[Any]]:
-    """What can be parsed at all, and which records that is."""
+    """Parse each record. Return the indices of those that could be parsed, and their content."""
     rows, parsed = [], []
     for row, value in enumerate(values):
         if value:
@@ -123,7 +124,7 @@ def of_dict(path: str) -> Callable[[Any], Any]:
 
 
 def iso8601(times_ms: NDArray[np.int64]) -> pa.Array:
-    """As `2026-11-23T09:30:00.125Z`."""
+    """Write times as `2026-11-23T09:30:00.125Z`."""
     return pc.strftime(pa.array(times_ms).cast(pa.timestamp("ms")), format="%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -132,7 +133,7 @@ def from_iso8601(texts: list[str]) -> NDArray[np.int64]:
 
 
 def joined(parts: Iterator[str | pa.Array]) -> list[str | pa.Array]:
-    """Constants that stand side by side are one."""
+    """Join adjacent constants."""
     found: list[str | pa.Array] = []
     for part in parts:
         if isinstance(part, str) and found and isinstance(found[-1], str):

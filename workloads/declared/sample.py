@@ -1,4 +1,4 @@
-"""A minute of made-up events, to show what a declaration says before anything is sent."""
+"""A minute of sample events for checking a declaration before anything is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads.declared.fields import time_path
 from workloads.declared.oracle import EVENT, EVENT_ID
 
 EVENTS = 1_000
-COPIES = 10  # the first events once more, as a tape sends some
+COPIES = 10  # the first events again, because a tape sends some twice
 MINUTE_MS = 60_000
 LATEST_MS = 5_000
 EPOCH_MS = 1_767_225_600_000  # 2026 begins
@@ -21,20 +21,19 @@ SEED = 1
 
 
 def columns() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids, raw draws and times: out of order, and some of them twice."""
+    """Return ids, raw draws and times. They are out of order, and some events occur twice."""
     ids = np.concatenate([np.arange(EVENTS), np.arange(COPIES)])
     late_ms = between(Lane.of(SEED, "sample", "late").at(ids), 0, LATEST_MS)
     return ids, Lane.of(SEED, "sample").at(ids), EPOCH_MS + ids * MINUTE_MS // EVENTS - late_ms
 
 
 def sample(declaration: Declaration) -> tuple[Columns, pa.Table]:
-    """As columns, and as the relation `events`."""
+    """Return the events as columns, and as the relation `events`."""
     ids, draws, times_ms = columns()
     drawn = {**content(declaration.fields, SEED, draws), time_path(declaration.fields): times_ms}
     return drawn, relation(declaration, SEED, drawn, ids)
 
 
 def relation(declaration: Declaration, seed: int, drawn: Columns, ids: np.ndarray) -> pa.Table:
-    """Events as the oracle reads them."""
     table = Arrow(declaration.fields, seed).table(drawn)
     return table.append_column(EVENT, pa.array(np.arange(len(ids)))).append_column(EVENT_ID, pa.array(ids))

@@ -1,6 +1,6 @@
-"""DuckDB for SQL that we did not write: in memory, with the relations that it is given, and nothing else of the world.
+"""DuckDB for SQL from users: in memory, with the given relations only.
 
-No file, no network, no extension, no variable of Python, no other setting; within limits of time and memory.
+There is no access to files, the network, extensions, Python variables or settings, and time and memory are limited.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.util.toml_reader import MistakeError
 if TYPE_CHECKING:
     import duckdb
 
-GIVEN = "given_"  # relations are called so; a query of others sees those that `reading` names, by their own names
+GIVEN = "given_"  # prefix of relations; a user's query sees those that `reading` names, without the prefix
 DEADLINE_S = 120.0
 MEMORY_MIB = 4096
 
@@ -30,7 +30,7 @@ _SETTINGS = {
     "python_enable_replacements": "false",
     "temp_directory": "",
 }
-# A remainder and a quotient of SQL go towards zero, so that a window before 1970 would begin after its events.
+# SQL rounds quotients towards zero, so that a window before 1970 would begin after its events.
 _MACROS = (
     "CREATE MACRO tumbling(time_ms, size_ms) AS time_ms - ((time_ms % size_ms) + size_ms) % size_ms",
     "CREATE MACRO sliding(time_ms, size_ms, step_ms) AS "
@@ -39,7 +39,7 @@ _MACROS = (
 
 
 class Sandbox:
-    """One connection. Statements of ours are run as they are; those of others only if they are one SELECT."""
+    """One connection. It runs our statements as they are, and a user's text only if it is one SELECT."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Sandbox:
         self._connection.close()
 
     def select(self, sql: str, what: str) -> str:
-        """Text of others, if it is one SELECT, as it can stand in a statement of ours."""
+        """Check that a user's text is one SELECT, and return it in brackets for use in our statements."""
         try:
             with self._in_words(what):
                 statements = self._connection.extract_statements(sql)
@@ -82,12 +82,12 @@ class Sandbox:
         return f"(\n{statements[0].query.strip().rstrip(';')}\n)"
 
     def reading(self, select: str, names: Iterable[str]) -> str:
-        """The same query with these relations in sight."""
+        """Return the query with these relations in scope."""
         given = ", ".join(f"{name} AS NOT MATERIALIZED (FROM {GIVEN}{name})" for name in names)
         return f"(WITH {given} SELECT * FROM {select})"
 
     def _word_of_sql(self) -> str:
-        """A column whose name is a word of SQL is the usual reason why a query can't be read."""
+        """A column named like a SQL keyword is the usual reason for a syntax error."""
         found = self._connection.execute(
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
         ).fetchall()
@@ -95,13 +95,13 @@ class Sandbox:
         return f'. {words[0]!r} is a word of SQL: as a column it is written "{words[0]}"' if words else ""
 
     def types(self, select: str, what: str) -> dict[str, str]:
-        """The columns of a query and their types, as DuckDB calls them."""
+        """Return the columns of a query and their types in DuckDB's names."""
         with self._in_words(what):
             found = self._connection.execute(f"DESCRIBE {select}").fetchall()
         return {str(row[0]): str(row[1]).strip('"') for row in found}
 
     def do(self, statement: str, what: str) -> None:
-        """A statement of ours that gives nothing."""
+        """Run one of our statements that returns nothing."""
         with self._in_words(what):
             self._connection.execute(statement)
 
@@ -111,7 +111,7 @@ class Sandbox:
 
     @contextmanager
     def _in_words(self, what: str) -> Iterator[None]:
-        """Ends what takes too long, and says in a sentence what went wrong."""
+        """Interrupts a query that takes too long, and turns errors into messages."""
         timer = threading.Timer(self._deadline_s, self._connection.interrupt)
         timer.daemon = True
         timer.start()
@@ -136,9 +136,9 @@ class Sandbox:
             raise MistakeError(f"{what} can't be run by DuckDB: {_first(error)}") from None
         finally:
             timer.cancel()
-            timer.join()  # it holds the connection, which has to be gone before the interpreter is
+            timer.join()  # the timer holds the connection, which must be gone before the interpreter exits
 
 
 def _first(error: duckdb.Error | Any) -> str:
-    """What DuckDB says, without the picture of the line."""
+    """DuckDB's message without its excerpt of the query."""
     return shown(" ".join(str(error).split("\nLINE ")[0].split()), 400)

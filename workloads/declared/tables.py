@@ -1,4 +1,4 @@
-"""Tables that lie in the services before an engine starts: what it joins events with, and the oracle too.
+"""Tables in Redis or Kafka that exist before an engine starts. The engine and the oracle join events with them.
 
 [tables.merchants]
 each = "merchant"                                  # a row for each value that this field of the event can have
@@ -23,15 +23,15 @@ from workloads.declared import draws
 from workloads.declared.arrow import Arrow
 from workloads.declared.fields import NAME, Field, Fields, Named, Nested, Time, leaves, read_field
 
-# Relations of the oracle's own.
+# Names of the oracle's own relations.
 TAKEN = ("events", "cells")
-TOPIC = re.compile(r"[A-Za-z0-9._-]{1,60}")  # the name of a run comes before it, and Kafka takes 249
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,60}")  # the run's name is put before it, and Kafka allows 249 characters
 _PLACE = re.compile(r"\{(\w*)\}")
 
 
 @dataclass(frozen=True)
 class InRedis:
-    """A string for each row, or a field of a hash where `field` is given."""
+    """A string for each row, or a field of a hash if `field` is given."""
 
     key: str
     value: str
@@ -40,7 +40,7 @@ class InRedis:
 
 @dataclass(frozen=True)
 class InKafka:
-    """A JSON object for each row, in the order of the rows; the record's key is the first column."""
+    """A JSON object for each row, in the order of the rows. The record's key is the first column."""
 
     topic: str
 
@@ -48,17 +48,17 @@ class InKafka:
 @dataclass(frozen=True)
 class Table:
     name: str
-    each: str  # path of the event's field
+    each: str  # path of a field of the event
     columns: Fields  # without the first one
     place: InRedis | InKafka
 
     @property
     def first(self) -> str:
-        """The column that holds the values of `each`."""
+        """The name of the column with the values of `each`."""
         return self.each.rpartition(".")[2]
 
     def rows(self, fields: Fields, seed: int) -> pa.Table:
-        """The same for every run of a seed."""
+        """Return the rows, which are the same for every run of a seed."""
         field = dict(leaves(fields))[self.each]
         assert isinstance(field, Named)
         values = draws.names(field, seed, self.each)
@@ -69,14 +69,14 @@ class Table:
 
 
 def in_redis(place: InRedis, rows: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """Key, field ("" for a string of its own) and value of each row."""
+    """Yield key, field and value of each row; the field is "" for a plain string."""
     for row in rows.to_pylist():
         told = {name: str(value) for name, value in row.items()}
         yield place.key.format(**told), place.field.format(**told), place.value.format(**told)
 
 
 def in_kafka(rows: pa.Table) -> Iterator[tuple[bytes, bytes]]:
-    """Key and value of each record."""
+    """Yield key and value of each record."""
     for row in rows.to_pylist():
         yield str(next(iter(row.values()))).encode(), json.dumps(row, default=str).encode()
 

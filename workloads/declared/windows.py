@@ -1,4 +1,6 @@
-"""How long the windows of a declared question are, as a sample of events shows: a job may name them by their ends."""
+"""The length of the windows of a declared question, found by sample events. A job needs it to name windows by their
+ends.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from workloads.declared.sample import SEED, sample
 
 
 def length_ms(declared: Declaration) -> int | None:
-    """From `opens` to `closes`; None where that differs, as for sessions, or where there is no such window."""
+    """Return the time from `opens` to `closes`; None if it differs, as for sessions, or if there is no such window."""
     question = declared.question
     if question.merge or question.number != OPENS:
         return None

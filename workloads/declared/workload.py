@@ -14,12 +14,12 @@ from workloads.declared.codec import DeclaredCodec
 from workloads.declared.declaration import Declaration, load, unsealed
 from workloads.declared.tables import InRedis, in_kafka, in_redis
 
-VALUE = "value"  # the name of a value among what its keys are made of
-RESERVED = {"campaign", VALUE, "window", "end"}  # names that mean something else in a job's own pattern
+VALUE = "value"  # name of the value in a key's parts
+RESERVED = {"campaign", VALUE, "window", "end"}  # names with another meaning in a job's own pattern
 
 
 class DeclaredResults:
-    """A hash for each value and each combination of texts, such as `orders:de`."""
+    """Results with a hash for each value and combination of texts, such as `orders:de`."""
 
     def __init__(self, declaration: Declaration, seed: int) -> None:
         self._declaration, self._seed = declaration, seed
@@ -64,7 +64,7 @@ class DeclaredResults:
 
 
 class Declared:
-    """One question, as it was declared."""
+    """A declared question."""
 
     keys: frozenset[str] = frozenset()
 
@@ -91,10 +91,10 @@ class Declared:
 
 @lru_cache(maxsize=4)
 def workload_of(sealed: str) -> Declared:
-    """Of the declaration that a tape carries."""
+    """Return the workload of the declaration in a tape."""
     return Declared(unsealed(sealed))
 
 
 def beside(module: str) -> Declared:
-    """One that comes with this program: declared beside the module that holds it."""
+    """Return a shipped workload, which is declared in the folder of its module."""
     return Declared(load(Path(module).parent, shipped=True))

@@ -1,1 +1,1 @@
-"""Each event leaves once, with what its user did before."""
+"""Each event is emitted once, with earlier actions of its user."""

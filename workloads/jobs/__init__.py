@@ -1,2 +1,4 @@
-"""What the jobs of all workloads share: their orders, what they tell, where they may crash, how they write. A job is a
-program of its own, so that nothing of it is known to the harness."""
+"""The shared parts of the jobs of all workloads: run config, progress, crash points, sinks.
+
+A job is a program of its own, thus it imports nothing of the harness.
+"""

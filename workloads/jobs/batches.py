@@ -1,7 +1,7 @@
-"""A job as a batch: the topic from its beginning up to now, counted anew whenever something new is in it.
+"""A job as a batch: it counts the topic from its beginning up to now, again and again when there are new records.
 
-It keeps nothing between two batches, so that there is nothing that a crash could spoil: what is counted twice is
-written twice, and it is the same. The price is that each batch reads all that the ones before it have read.
+It keeps nothing between two batches, thus a crash can't corrupt anything: a result that is written twice is the same
+both times. The price is that each batch reads everything again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from workloads.jobs.progress_log import ProgressLog
 
 LOOK_EVERY_S = 0.05
 
-Offsets = dict[str, int]  # partition -> first offset that is not in it any more
+Offsets = dict[str, int]  # partition -> first offset after the batch
 
 
 def until_told() -> threading.Event:
-    """To end, by SIGTERM. A batch that has begun is finished."""
+    """Return an event that SIGTERM sets. A batch that has begun is finished."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     return told
@@ -28,7 +28,9 @@ def until_told() -> threading.Event:
 def run(
     told: threading.Event, ends_now: Callable[[], Offsets], count: Callable[[Offsets, int], None], path: str
 ) -> None:
-    """`count`: all below these offsets, as the batch of this number. `path`: of the progress."""
+    """Count batch after batch until SIGTERM. `count` counts all records below these offsets as the batch of this
+    number. `path` is the file for progress.
+    """
     progress, done = ProgressLog(path), Offsets()
     batch = progress.next_batch()
     while not told.wait(LOOK_EVERY_S):

@@ -1,10 +1,10 @@
-"""Places in a batch where a test may want this job to die, and how the job waits there for it.
+"""Points in a batch where a test may kill this job, and the wait for the kill.
 
     c1  before any write       c2  half of the keys written       c3  all written, batch not committed
     c4  (only announced)       the sink of the batch is done: Spark commits next
 
-Whoever wants a crash writes {"point": "c3", "batch": 3} into a file. Without that file this costs one look at the
-file system. A kill at a random moment would nearly never hit the few milliseconds in which a sink can be wrong.
+A test requests a crash by writing {"point": "c3", "batch": 3} into a file. Without that file a point costs one look-up
+in the file system. A kill at a random moment would hardly ever hit the few milliseconds in which a sink can be wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class CrashPoints:
     order: Path
 
     def at(self, point: str, batch: int) -> None:
-        """Announce and wait to be killed, if this is the place; until then, or until the order is withdrawn."""
+        """If a crash is requested here, announce it and wait until the kill, or until the request is withdrawn."""
         if not self._wanted(point, batch):
             return
         self._announce(point, batch)
@@ -38,7 +38,7 @@ class CrashPoints:
         return bool(point == wanted["point"] and batch >= wanted["batch"])
 
     def _announce(self, point: str, batch: int) -> None:
-        """On disk, whole, before the crash."""
+        """On disk and complete before the crash."""
         announcement = self.order.with_name(self.order.name + ".reached")
         half_done = announcement.with_suffix(".tmp")
         with half_done.open("w", encoding="utf-8") as file:

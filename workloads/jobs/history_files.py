@@ -1,9 +1,10 @@
-"""Older events of a topic in files: is each record there, and once?
+"""Older events of a topic in files, and the check that they hold each record once.
 
     2026-11-24/3-000000000000-000000000500.json.gz     the records 0 to 499 of partition 3, a line each
 
-A folder for each day; the name of a file says what it has to hold. So one that is torn, missing, there twice or of
-something else is found before anybody counts it. Some engines read files by their age, so that has to be their order.
+There is a folder for each day. The name of a file defines its content, so that a torn, missing, duplicate or foreign
+file is found before anything is counted. Some engines read files by age, thus the order of ages must be the order of
+records.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from workloads.jobs.orders import Config
 
 NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.json(?:\.gz)?")
 PACKED = ".gz"
-FEWEST_LINES = 10  # of which none is an event, before a file holds something else: some records are none
+FEWEST_LINES = 10  # in fewer lines a file without any event is accepted, because some records are no events
 
 
 class Stretch(NamedTuple):
-    """What one file holds: records of a partition, from the first to before the end."""
+    """The content of one file: records of a partition, from the first to before the end."""
 
     partition: int
     first: int
@@ -34,7 +35,7 @@ class Stretch(NamedTuple):
 
 
 def stretch_of(name: str) -> Stretch | None:
-    """None: it is no such file."""
+    """Parse a file's name; None for a foreign file."""
     match = NAME.fullmatch(name)
     stretch = Stretch(*map(int, match.groups())) if match else None
     return stretch if stretch and stretch.first < stretch.end else None
@@ -45,21 +46,21 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def refuse(config: Config, fields: Sequence[str]) -> None:
-    """Before anything is counted: engines read a torn line as no event, and say nothing."""
+    """Exit before anything is counted if the files are wrong: engines silently skip a torn line."""
     told = config["history"]
     if wrong := wrong_with(Path(told["folder"]), dict(enumerate(told["ends"])), fields):
         sys.exit(f"The files in {told['folder']} can't be counted: {'; '.join(wrong)}. Nothing was read.")
 
 
 def starting_offsets(config: Config) -> dict[str, int]:
-    """Where Kafka is to be read from."""
+    """Return the offsets at which to begin in Kafka."""
     told = config["history"]
     offsets = told["ends"] if told["until_ms"] is None else told["begins"]
     return {str(partition): offset for partition, offset in enumerate(offsets)}
 
 
 def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:
-    """In words, why these files do not hold each record below those ends once. `fields`: an event has all of them."""
+    """List in words why these files do not hold each record below those ends once. An event has all of `fields`."""
     found = {path: stretch_of(path.name) for path in files_of(folder)}
     named = "PARTITION-FIRST-END.json with END behind FIRST"
     wrong = [f"{path.name} is not named {named}" for path, stretch in found.items() if not stretch]
@@ -71,7 +72,7 @@ def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> 
 
 
 def _gaps(own: Sequence[tuple[Path, Stretch]], partition: int, end: int) -> Iterator[str]:
-    """What lies between two files, or in both."""
+    """Records between two files, or in both."""
     border = Path(), Stretch(partition, end, end)
     for (path, one), (next_path, other) in pairwise(((Path(), Stretch(partition, 0, 0)), *own, border)):
         if one.end < other.first:
@@ -85,7 +86,7 @@ def _gaps(own: Sequence[tuple[Path, Stretch]], partition: int, end: int) -> Iter
 
 
 def _too_old(own: Sequence[Path]) -> Iterator[str]:
-    """Who reads by age takes these too soon, and then what comes before them is late."""
+    """An engine that reads by age takes such a file too early; then the records before it are late."""
     for before, path in pairwise(own):
         if path.stat().st_mtime_ns < before.stat().st_mtime_ns:
             yield f"{path.name} is older than {before.name}, which comes before it"

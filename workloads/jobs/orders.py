@@ -1,4 +1,4 @@
-"""The orders of a job: what it is told. An engine that may start beside its services learns late where they are."""
+"""The run config of a job. An engine that starts beside its services gets their addresses later."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 Config = dict[str, Any]
 
-OWN_OPTION = "streamgauge."  # meant for a job: its engine never sees it
+OWN_OPTION = "streamgauge."  # an option of the job, which is not passed to the engine
 LOOK_EVERY_S = 0.02
 PATIENCE_S = 300.0
-OF_SERVICES = ("kafka", "redis", "redis_prefix")  # what orders say late
+OF_SERVICES = ("kafka", "redis", "redis_prefix")  # keys that the run config may get later
 
 
 def read_config(path: str) -> Config:
@@ -21,12 +21,12 @@ def read_config(path: str) -> Config:
 
 
 def engine_options(config: Config) -> dict[str, str]:
-    """What `--conf` says to the engine."""
+    """Return the options of `--conf` for the engine."""
     return {key: value for key, value in config["options"].items() if not key.startswith(OWN_OPTION)}
 
 
 def await_services(config: Config) -> None:
-    """Until the orders say where Kafka and Redis are: then these answer."""
+    """Wait until the run config has the addresses of Kafka and Redis. They are up by then."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not config["kafka"]["bootstrap"]:
         if time.monotonic() > deadline_s:

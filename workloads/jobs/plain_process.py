@@ -1,6 +1,6 @@
 """A job without a framework: one process that consumes, and writes results and offsets in one Redis transaction.
 
-Exactly once by construction: a crash loses the transaction with its offsets or keeps it with them.
+It is exactly once by construction: a crash loses the transaction with its offsets or keeps it with them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workloads.jobs.progress_log import ProgressLog
 OFFSETS_KEY = "reference:offsets"
 BATCH_FIELD = "batch"
 CONSUME_MAX = 20_000
-CONSUME_WAIT_S = 0.01  # `consume` waits until it has all or this is over: every event may be that much late
+CONSUME_WAIT_S = 0.01  # `consume` waits for a full batch or this long, which adds to the latency of events
 FLUSH_EVERY_S = 0.05
 
 
@@ -27,14 +27,14 @@ Record_contra = TypeVar("Record_contra", contravariant=True)
 
 
 class Answer(Protocol[Record_contra]):
-    """What a job knows, and what of it Redis does not know yet."""
+    """The state of a job, and its changes that are not in Redis yet."""
 
-    unusable: int  # records so far that are no events
+    unusable: int  # number of records so far that are no events
 
     def add(self, record: Record_contra, /) -> None: ...
 
     def write(self, transaction: redis.client.Pipeline) -> None:
-        """All that has changed since the last time."""
+        """Add all changes since the last call to the transaction."""
 
 
 def value_of(message: Message) -> bytes | None:
@@ -47,7 +47,7 @@ def run(
     answer: Answer[Record_contra],
     record_of: Callable[[Message], Record_contra],
 ) -> None:
-    """Until SIGTERM, from where the last transaction ended. `record_of`: what of a message the answer gets."""
+    """Run until SIGTERM, from the end of the last transaction. `record_of` converts a message for the answer."""
     stopped = False
 
     def stop(*_: object) -> None:
@@ -69,8 +69,6 @@ def run(
 
 
 class _Job(Generic[Record_contra]):
-    """Offsets, and the records since the last flush."""
-
     def __init__(
         self,
         client: redis.Redis,
@@ -93,7 +91,7 @@ class _Job(Generic[Record_contra]):
         self.rows += len(messages)
 
     def flush(self) -> None:
-        """Write all that changed and the offsets it came from, together or not at all."""
+        """Write all changes and their offsets, together or not at all."""
         transaction = self._client.pipeline(transaction=True)
         self._answer.write(transaction)
         offsets: dict[Any, Any] = {str(partition): offset for partition, offset in self.offsets.items()}
@@ -105,7 +103,9 @@ class _Job(Generic[Record_contra]):
 
 
 def open_consumer(config: Config, offsets: Mapping[int, int]) -> Consumer:
-    """The queue settings are not a matter of taste: with librdkafka's defaults a fast reader stalls."""
+    """Open a consumer at these offsets. The queue settings are needed: with librdkafka's defaults a fast reader
+    stalls.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": config["kafka"]["bootstrap"],

@@ -1,4 +1,4 @@
-"""Tells the world how far a job is: one JSON object a line, appended and flushed. And what it set by itself, once."""
+"""The progress of a job, one JSON object per line, appended and flushed; and once the settings that it chose itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-SETTINGS_FILE = "engine_settings.json"  # beside the progress
+SETTINGS_FILE = "engine_settings.json"  # in the folder of the progress file
 
 
 def now_ms() -> int:
@@ -17,7 +17,9 @@ def now_ms() -> int:
 
 
 class ProgressLog:
-    """A crash may have torn the last line: start a new one, so that it costs only itself."""
+    """The file of a job's progress. If a crash has torn the last line, a new line begins, so that only one line is
+    lost.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -28,10 +30,10 @@ class ProgressLog:
         self._append(json.dumps({"at": now_ms(), **values}) + "\n")
 
     def next_batch(self) -> int:
-        """Of a job that keeps nothing else from one start to the next."""
+        """Return the number after the last batch, for a job that stores nothing else between its starts."""
         written = self._path.read_bytes().splitlines() if self._path.exists() else []
         for line in reversed(written):
-            with suppress(ValueError):  # it was torn
+            with suppress(ValueError):  # a torn line
                 return int(json.loads(line)["batch"]) + 1
         return 0
 
@@ -41,7 +43,9 @@ class ProgressLog:
 
 
 def tell_settings(progress_path: str, settings: Mapping[str, str]) -> None:
-    """Everything that is not as the engine ships it, for those who compare. A restart writes it anew, and whole."""
+    """Write all settings that differ from the engine's defaults, for comparisons. A restart replaces the file as a
+    whole.
+    """
     path = Path(progress_path).with_name(SETTINGS_FILE)
     part = path.with_name(f".{SETTINGS_FILE}.part")
     part.write_text(json.dumps(dict(settings), indent=1), encoding="utf-8")

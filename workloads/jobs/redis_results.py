@@ -1,4 +1,4 @@
-"""Redis as all jobs write to it.
+"""Redis in the schema of all jobs.
 
 Results: hash `<key of a cell>` with `<field>` -> value, hash `updated:<key>` with the same fields -> epoch ms of the
 last write.
@@ -17,12 +17,11 @@ from workloads.prefixed import client_of
 
 
 def connect(config: Mapping[str, Any], *, retries: bool = False) -> redis.Redis:
-    """The Redis of a job's orders, below their prefix if they have one.
+    """Connect to the Redis of a job's run config, with its prefix if it has one.
 
-    No retries: a command whose answer got lost may have been executed, and to send HINCRBY again counts it twice.
-
-    With `retries`, what `redis.Redis(host=...)` does unless it is told otherwise: it sends again, up to ten times, and
-    says nothing. (`from_url` has no retries of its own in redis-py 8.)
+    There are no retries: a command whose answer was lost may have been executed, and a second HINCRBY counts twice.
+    With `retries`, the client has the defaults of `redis.Redis(host=...)`: it silently sends again up to ten times.
+    (`from_url` has no retries of its own in redis-py 8.)
     """
     retry = redis.Redis().get_retry() if retries else Retry(NoBackoff(), 0)
     return client_of(config["redis"], config["redis_prefix"], decode_responses=True, retry=retry, socket_timeout=60)

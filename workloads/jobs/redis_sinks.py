@@ -1,9 +1,9 @@
-"""Four ways to bring a batch's counts into Redis. They differ in what happens when Spark runs a batch again.
+"""Four sinks that write a batch's counts into Redis. They differ when Spark runs a batch again.
 
-`foreachBatch` is at least once: after a crash between write and commit the same batch comes again. `absolute` does
-not mind, because it writes totals that stay the same. `fenced` remembers per key which batch it has, in the same
-step in which it adds. `increment` just adds, and is wrong then: it is here to be found out, and so is
-`increment-retrying`, whose connection repeats what it sent: that is wrong without any crash.
+`foreachBatch` is at least once: after a crash between write and commit the same batch is run again. `absolute` is safe,
+because it writes totals that stay the same. `fenced` stores per key the last batch, in the same step in which it adds.
+`increment` just adds, and is wrong then: the harness has to find that. The harness also has to find
+`increment-retrying`, whose connection sends again: that is wrong without any crash.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Protocol, TypeVar
 from workloads.jobs.redis_results import updated_key
 
 Cells = Mapping[str, Mapping[int, int]]  # key -> window start in ms -> count
-Content = TypeVar("Content")  # of a cell: its count, in checksum mode with sums (spark_summed_sinks.py)
+Content = TypeVar("Content")  # content of a cell: its count, in checksum mode with sums (spark_summed_sinks.py)
 
 
 class Redis(Protocol):
-    """As much of redis-py as the sinks use."""
+    """The part of redis-py that the sinks use."""
 
     def pipeline(self, transaction: bool = True) -> Any: ...
 
@@ -33,7 +33,7 @@ Sink = Callable[[Redis, int, Cells], None]
 
 
 def absolute(client: Redis, _batch: int, totals: Cells) -> None:
-    """Totals as they stand. Writing them twice changes nothing."""
+    """Write totals. A second write changes nothing."""
     pipeline = client.pipeline(transaction=False)
     for key, windows in totals.items():
         pipeline.hset(key, mapping={str(window): count for window, count in windows.items()})
@@ -42,7 +42,7 @@ def absolute(client: Redis, _batch: int, totals: Cells) -> None:
 
 
 def increment(client: Redis, _batch: int, increments: Cells) -> None:
-    """Adds, whether or not this batch was added before."""
+    """Add counts, even if this batch was added before."""
     pipeline = client.pipeline(transaction=False)
     for key, windows in increments.items():
         for window, count in windows.items():
@@ -51,7 +51,7 @@ def increment(client: Redis, _batch: int, increments: Cells) -> None:
     pipeline.execute()
 
 
-# KEYS: counts, times of update, fence. ARGV: batch, time, then window and count in turns. A script runs in one piece.
+# KEYS: counts, times of update, fence. ARGV: batch, time, then window and count in turns. A script is atomic.
 FENCED_ADD = """
 if tonumber(ARGV[1]) <= tonumber(redis.call('GET', KEYS[3]) or '-1') then
   return 0
@@ -66,7 +66,7 @@ return 1
 
 
 def fenced(client: Redis, batch: int, increments: Cells) -> None:
-    """Adds, unless the key has this batch already: compared and written in one step per key."""
+    """Add counts unless the key already has this batch. Redis compares and writes in one step per key."""
     pipeline = client.pipeline(transaction=False)
     for key, windows in increments.items():
         pairs = [value for pair in windows.items() for value in pair]
@@ -85,7 +85,7 @@ SINKS: Mapping[str, Sink] = {
     "increment": increment,
     "increment-retrying": increment,
 }
-# Written through a connection that sends a pipeline again when its answer did not come, as redis.Redis(host=...) does.
+# Their connection sends a pipeline again if its answer was lost, as redis.Redis(host=...) does.
 RETRYING = frozenset({"increment-retrying"})
 
 
@@ -96,9 +96,9 @@ def write_batch(
     rows: Iterable[tuple[str, int, Content]],
     crash: Crash,
 ) -> None:
-    """Write rows of (key, window start in ms, count) in two halves, so that a crash can fall between them."""
+    """Write rows of (key, window start in ms, count) in two halves, so that a crash can hit between them."""
     cells = by_key(rows)
-    if len(cells) < 2:  # no halves: not a batch to crash in
+    if len(cells) < 2:  # there are no halves, thus no crash points
         sink(client, batch, cells)
         return
     keys = sorted(cells)

@@ -1,22 +1,23 @@
-"""Older events in files, newer ones in Kafka: how a query of Spark reads both as one input.
+"""Older events in files and newer ones in Kafka as one input of a Spark query.
 
-Which of them, the orders say (`history`): a folder of files, where they end by partition (`ends`), where Kafka begins
-(`begins`), and of a seam by time the moment (`until_ms`) before which events count from files. There are four ways, and
-only the first is right for every sink; the others are here to be found out. `streamgauge.history` chooses one.
+The run config (`history`) has a folder of files, their ends by partition (`ends`), the offsets where Kafka begins
+(`begins`), and for a seam by time the moment (`until_ms`) before which events count from files. There are four ways to
+read both, and only the first is right for every sink; the harness has to find the errors of the others.
+`streamgauge.history` selects one.
 
-`handed-over`: the files to their end, and then Kafka, by one query on one checkpoint. Batch numbers, watermark and
-state go on. Spark has no means for that: to it another source is another query. But a checkpoint knows its sources by
-nothing but the newest plan (offsets/N). So when the files are done, the place of the files in that plan is given to
-Kafka's offsets at the seam. Each step of it is whole or not there, and can be done again.
+`handed-over`: one query on one checkpoint reads the files to their end, then Kafka. Batch numbers, watermark and state
+continue. Spark does not support that: another source is another query to it. But a checkpoint identifies its sources
+only by the newest plan (offsets/N). So when the files are done, the offsets of the seam replace the files in that plan.
+Each step is atomic and can be repeated.
 
-`fresh`: the same two queries, each with a checkpoint of its own, as in a first start "from files" that nobody thought
-about. Cells across the seam begin anew in the second, and batches are numbered from 0 again.
+`fresh`: the same two queries with a checkpoint each, as in a naive first start "from files". Cells across the seam
+begin anew in the second query, and its batches are numbered from 0 again.
 
-`union`: both as one stream with one watermark above. It follows the newest event, which Kafka has: files that come in a
-later batch are late.
+`union`: both as one stream with one watermark. It follows the newest event, which is in Kafka, so that files of a later
+batch are late.
 
-`union-each`: both as one stream, with a watermark for each. The smaller one counts, and that of the files stands still
-when they end: nothing is late any more, and no window is ever closed.
+`union-each`: both as one stream with a watermark each. The smaller one counts, and that of the files stops at their
+end: nothing is late from then on, and no window is ever closed.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from workloads.jobs.spark_stream import LOT, Reader, of_topic, read_records
 
 WAY_OPTION = OWN_OPTION + "history"
 HANDED_OVER, FRESH, UNION, UNION_EACH = WAYS = ("handed-over", "fresh", "union", "union-each")
-TAKEN = "files"  # among the sources of a checkpoint: the files that were read before Kafka
+TAKEN = "files"  # among the sources of a checkpoint, a copy of the log of the files
 
 
 class Part(NamedTuple):
-    """Records, and by a seam in time which of their events count."""
+    """Records, and for a seam by time the condition for events that count."""
 
     records: DataFrame
     counts: Column | None = None  # of event_time
 
 
-# Starts a query over some parts, each with a watermark of its own; `ends`: when they are read.
+# Starts a query over some parts, each with its own watermark. The last argument: end when they are read.
 Start = Callable[[Sequence[Part], Config, bool], StreamingQuery]
 
 
 class Queries(NamedTuple):
-    """One after the other."""
+    """Two queries that run one after the other."""
 
     before: Callable[[SparkSession], StreamingQuery | None]
     begin: Callable[[SparkSession], StreamingQuery]
@@ -95,7 +96,7 @@ def _then_kafka(session: SparkSession, config: Config, start: Start, way: str) -
 
 
 def _both(session: SparkSession, config: Config, way: str) -> list[Part]:
-    """Files first: by that order their source has its number."""
+    """The files come first, because that order gives their source its number."""
     old, new = files(session.readStream, config), kafka(of_topic(session.readStream, config), config)
     if way == UNION_EACH:
         return [old, new]
@@ -104,7 +105,7 @@ def _both(session: SparkSession, config: Config, way: str) -> list[Part]:
 
 
 def files(reader: Reader, config: Config) -> Part:
-    """Of a stream, a stretch of all partitions is a batch, the oldest first."""
+    """Read the files. In a stream a batch has one file per partition, the oldest first."""
     records = (
         reader.format("text")
         .option("recursiveFileLookup", "true")
@@ -117,7 +118,7 @@ def files(reader: Reader, config: Config) -> Part:
 
 
 def kafka(reader: Reader, config: Config) -> Part:
-    """`reader`: of the topic, from its beginning."""
+    """Read the topic from the seam on. `reader` reads the topic from its beginning."""
     begins = {config["topic"]: history_files.starting_offsets(config)}
     records = reader.option("startingOffsets", json.dumps(begins)).load()
     until_ms = config["history"]["until_ms"]
@@ -130,13 +131,13 @@ def is_handed_over(checkpoint: Path) -> bool:
 
 
 def hand_over(checkpoint: Path, offsets: dict[str, dict[str, int]]) -> None:
-    """From files that are done to Kafka. Nothing may run on the checkpoint."""
+    """Replace the files by Kafka in a checkpoint. No query may be running on it."""
     plan = _newest_plan(checkpoint)
     if plan is None:
         sys.exit(f"The files were read, and {checkpoint} holds no plan of a batch: there is nothing to go on from.")
     sources = checkpoint / "sources"
     lots, taken = sources / "0", sources / TAKEN
-    if not taken.exists():  # what the files were, for whoever asks later
+    if not taken.exists():  # a copy of the log of the files as evidence
         part = sources / f".{TAKEN}.part"
         shutil.rmtree(part, ignore_errors=True)
         shutil.copytree(lots, part)
@@ -147,7 +148,7 @@ def hand_over(checkpoint: Path, offsets: dict[str, dict[str, int]]) -> None:
         part.write_text("\n".join((version, metadata, json.dumps(offsets))), encoding="utf-8")
         plan.with_name(f".{plan.name}.crc").unlink(missing_ok=True)
         part.replace(plan)
-    shutil.rmtree(lots, ignore_errors=True)  # Kafka's source would look for its own there
+    shutil.rmtree(lots, ignore_errors=True)  # Kafka's source would look for its own log there
 
 
 def _newest_plan(checkpoint: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""What lies in the state of a job on Spark, by Spark's own state data source, from copies of its checkpoint.
+"""Reads the state of a Spark job from copies of its checkpoint, by Spark's own state data source.
 
     python spark_states.py CONFIG.json COPIES TABLE
 
@@ -20,11 +20,11 @@ from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 from workloads.jobs import spark_stream
 from workloads.jobs.orders import read_config
 
-INTERNAL = "$"  # how the names of timers begin, which Spark keeps beside the state of a processor
+INTERNAL = "$"  # prefix of timers, which Spark stores with the state of a processor
 
 
 def read_state(session: SparkSession, checkpoint: Path, batch: int) -> DataFrame:
-    """Of the only operator that has one."""
+    """Read the state of the only stateful operator."""
     operators = {
         row["operatorId"]: row for row in session.read.format("state-metadata").load(str(checkpoint)).collect()
     }
@@ -38,7 +38,7 @@ def read_state(session: SparkSession, checkpoint: Path, batch: int) -> DataFrame
 
 
 def variables_of(operator: Row) -> Iterator[str]:
-    """The state of a processor is kept by names; an aggregate has none."""
+    """Yield the names of a processor's states. An aggregate has none."""
     properties = json.loads(operator["operatorProperties"] or "{}")
     for variable in properties.get("stateVariables", ()):
         if not variable["stateName"].startswith(INTERNAL):
@@ -46,7 +46,7 @@ def variables_of(operator: Row) -> Iterator[str]:
 
 
 def cells(state: DataFrame) -> DataFrame:
-    """As results are written: the key, the start of the window in ms, and the count."""
+    """Convert the state to rows like the results: the key, the start of the window in ms, and the count."""
     key, window, count = shape_of(state.schema)
     begins = F.unix_millis(window_of(window).getField("start")) if is_window(window) else window_of(window)
     return state.select(
@@ -57,7 +57,7 @@ def cells(state: DataFrame) -> DataFrame:
 
 
 def shape_of(schema: StructType) -> tuple[StructField, StructField, StructField]:
-    """The key, the window and the count."""
+    """Find the fields of the key, the window and the count."""
     key, value = (schema[name].dataType for name in ("key", "value"))
     if isinstance(key, StructType) and isinstance(value, StructType):
         names = [field for field in key if isinstance(field.dataType, StringType)]
@@ -78,8 +78,8 @@ def window_of(field: StructField) -> Column:
 
 def main(config_path: str, copies: str, table: str) -> int:
     session = spark_stream.make_session(read_config(config_path))
-    # RocksDB tells the coordinator of state stores what it has loaded, also when it is only read. Who has asked for the
-    # streams of a session has one.
+    # RocksDB reports to the coordinator of state stores what it has loaded, even if it only reads. A session has a
+    # coordinator once its streams were accessed.
     session.streams.resetTerminated()
     for checkpoint in sorted(Path(copies).glob("*/*/")):
         number, batch = int(checkpoint.parent.name), int(checkpoint.name)

@@ -1,6 +1,6 @@
-"""A job on Spark's Structured Streaming, whatever it asks: its session, its source, its progress, its end.
+"""The shared part of all jobs on Spark's Structured Streaming: session, source, progress, end.
 
-A job hands over its query; started again with the same checkpoint it goes on where it was.
+A job provides its query; with the same checkpoint it continues where it was.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from workloads.jobs.progress_log import ProgressLog
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
-# As an executor of a cluster does. In one JVM Spark lives on without the thread that had asked for memory, and if that
-# was its scheduler nothing moves any more.
+# As on an executor of a cluster. In one JVM Spark survives a thread that runs out of memory, and if that was its
+# scheduler nothing moves any more.
 ENDS_WITHOUT_HEAP = "-XX:+ExitOnOutOfMemoryError"
 STOP_PATIENCE_S = 5.0
-LOT = "logOffset"  # what a source of files tells: so many lots of them were taken
-COPIED = "rocksdbBytesCopied"  # into the checkpoint; of the heap Spark does not tell it
+LOT = "logOffset"  # in the offset of a file source: the number of batches of files so far
+COPIED = "rocksdbBytesCopied"  # bytes copied into the checkpoint; Spark does not report them for the heap's store
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SOURCE_OPTION = OWN_OPTION + "source."  # the rest of the name is an option of Spark's Kafka source
 
 Reader = TypeVar("Reader", DataStreamReader, DataFrameReader)
-Writer = Callable[[DataFrame, int], None]  # what a batch holds, and its number
+Writer = Callable[[DataFrame, int], None]  # a batch's rows, and its number
 
 
 def session_settings(config: Config) -> dict[str, str]:
-    """All that is not Spark's default; what `--conf` says wins."""
+    """Return all settings that are not Spark's defaults. Those of `--conf` take precedence."""
     settings = {
         **connectors(config),
         "spark.log.level": "ERROR",
@@ -69,7 +69,9 @@ def session_settings(config: Config) -> dict[str, str]:
 
 
 def connectors(config: Config) -> dict[str, str]:
-    """Where one JVM does all, on its class path: an archive of classes holds none of those that Spark loads itself."""
+    """Return the setting for the connectors. If one JVM does everything they are on its class path, because an archive
+    of classes contains none of the jars that Spark loads itself.
+    """
     in_one_jvm = config["master"].partition("[")[0] == "local"
     return {CLASS_PATH: ":".join(config["jars"])} if in_one_jvm else {"spark.jars": ",".join(config["jars"])}
 
@@ -88,7 +90,7 @@ def read_records(session: SparkSession, config: Config) -> DataFrame:
 
 
 def of_topic(reader: Reader, config: Config) -> Reader:
-    """All of it, whether as a stream or as a batch."""
+    """Configure a reader of the whole topic, as a stream or as a batch."""
     options = config["options"].items()
     return (
         reader.format("kafka")
@@ -105,13 +107,15 @@ def of_topic(reader: Reader, config: Config) -> Reader:
 def start(
     stream: DataFrame, config: Config, write: Writer, mode: str = "update", *, ends: bool = False
 ) -> StreamingQuery:
-    """`ends`: with what there is now, instead of waiting for more."""
+    """Start the query. `ends`: process what is available now, then end."""
     writer = stream.writeStream.outputMode(mode).foreachBatch(write).option("checkpointLocation", config["checkpoint"])
     return (writer.trigger(availableNow=True) if ends else writer.trigger(processingTime=config["trigger"])).start()
 
 
 class Progress(StreamingQueryListener):
-    """Writes a line per batch. Spark reports them some time after the commit, so a crash may lose the last ones."""
+    """Writes a line per batch. Spark reports a batch some time after its commit, thus a crash may lose the last
+    lines.
+    """
 
     def __init__(self, log: ProgressLog, ended: threading.Event) -> None:
         self._log = log
@@ -147,7 +151,7 @@ class Progress(StreamingQueryListener):
 
 
 def done(progress: StreamingQueryProgress) -> dict[str, int]:
-    """Of Kafka. While files are read nothing of it is told: the checkpoint says how far they are."""
+    """Return the offsets in Kafka. Empty while files are read, whose progress is in the checkpoint."""
     told = [json.loads(source.endOffset) for source in progress.sources if source.endOffset]
     topics = [each for each in told if LOT not in each]
     if len(told) > len(topics) and progress.sources[0].numInputRows:
@@ -156,17 +160,21 @@ def done(progress: StreamingQueryProgress) -> dict[str, int]:
 
 
 def state_bytes(operator: StateOperatorProgress) -> int:
-    """What the live state fills. RocksDB's "memory used" only ever grows, by the tables of all versions it has open."""
+    """Return the size of the live state. RocksDB's "memory used" only grows, by the tables of all versions that are
+    open.
+    """
     return int(operator.customMetrics.get("rocksdbSstFileSize", operator.memoryUsedBytes))
 
 
 def epoch_ms(timestamp: str) -> int:
-    """Spark's `2026-11-21T10:00:00.000Z`; 0 where there is no watermark."""
+    """Parse Spark's `2026-11-21T10:00:00.000Z`; 0 if there is no watermark."""
     return round(datetime.fromisoformat(timestamp).timestamp() * 1000) if timestamp else 0
 
 
 def stop_between_batches(query: StreamingQuery) -> None:
-    """A batch that is stopped in the middle ends in a thousand lines of stack: let it finish, if it takes not long."""
+    """Stop the query after its current batch, unless that takes too long. A batch that is interrupted logs a thousand
+    lines of stack.
+    """
     deadline_s = time.monotonic() + STOP_PATIENCE_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
         time.sleep(0.01)
@@ -180,9 +188,9 @@ def run(
     *,
     before: Callable[[SparkSession], StreamingQuery | None] = lambda _: None,
 ) -> int:
-    """Run until SIGTERM. Python alone takes the signal: the JVM has to live until the query is stopped.
+    """Run until SIGTERM. Python alone handles the signal, because the JVM must live until the query is stopped.
 
-    `before`: a query that comes to its end before this one begins, unless it has come there in an earlier life.
+    `before`: a query that must end before this one begins, unless it has ended in an earlier run of the job.
     """
     told, woken = threading.Event(), threading.Event()
 
@@ -208,13 +216,15 @@ def run(
             break
     session.stop()
     if failure:
-        reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # then comes the plan, pages of it
+        reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # pages of the plan follow
         print(f"The query failed: {reason.strip()}", file=sys.stderr)
     return 1 if failure else 0
 
 
 def own_settings(config: Config) -> dict[str, str]:
-    """For those who compare. Of the connectors the names tell the version; where they lie is nobody's concern."""
+    """Return the settings for comparisons. Connectors are listed by their file names, which contain the version,
+    without their paths.
+    """
     own = {key: value for key, value in config["options"].items() if key.startswith(OWN_OPTION)}
     jars = ", ".join(Path(jar).name for jar in config["jars"])
     settings = {**session_settings({**config, "java_options": ""}), **own}

@@ -1,1 +1,1 @@
-"""How many different visitors each country has in each window, and how many visits: the windows stand side by side."""
+"""Visits and distinct visitors of each country in each tumbling window."""

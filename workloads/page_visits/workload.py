@@ -1,4 +1,4 @@
-"""Declared in the workload.toml beside this."""
+"""The workload in the workload.toml of this folder."""
 
 from __future__ import annotations
 

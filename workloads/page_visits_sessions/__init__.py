@@ -1,1 +1,1 @@
-"""What each visitor saw in a session: visits that follow each other within two seconds."""
+"""The pages of each visitor's sessions: visits that follow each other within two seconds."""

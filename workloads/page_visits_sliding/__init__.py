@@ -1,1 +1,1 @@
-"""The question of `page_visits` of windows that overlap, so that each visit lies in five of them."""
+"""The question of `page_visits` in sliding windows, where each visit belongs to five windows."""

@@ -1,4 +1,4 @@
-"""How late all events are at one rate, with bands: whole blocks of 20 s are drawn anew, never single events."""
+"""Latency of all events at one rate, with bands: the bootstrap draws whole blocks of 20 s, never single events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.experiments.curve.plateau import Latencies, Measured
 DRAWS = 200
 TAIL = 0.025
 SEED = 20_023
-# A quantile is drawn where so many events lie beyond it, in each of two visits.
+# A quantile needs so many events beyond it in each of two repeats.
 BEYOND = 10
 
 
@@ -24,7 +24,7 @@ class Band:
 
 
 def quantile(visits: Sequence[Measured], share: float) -> Band | None:
-    """Of all visits together; None where one holds too few events, or too many were never seen."""
+    """Return the quantile over all visits; None if one has too few events, or too many were never seen."""
     own = [visit.events for visit in visits]
     if not own or any(each.samples * (1 - share) < BEYOND for each in own):
         return None
@@ -37,6 +37,6 @@ def quantile(visits: Sequence[Measured], share: float) -> Band | None:
 
 
 def most_ms(visits: Sequence[Measured]) -> float | None:
-    """The longest that was seen; a largest one has no band."""
+    """Return the longest latency that was seen. A maximum has no band."""
     found = max((visit.events.quantile_ms(1.0) for visit in visits), default=float("nan"))
     return float(found) if np.isfinite(found) else None

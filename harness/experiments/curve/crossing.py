@@ -1,7 +1,7 @@
-"""Where the curve of p99 against the rate crosses the objective: an interval, or why there is none.
+"""The crossing of the curve of p99 against the rate with the objective: an interval, or the reason why there is none.
 
-What is left of an engine shrinks as a straight line while the rate grows, and what waits for it is as long as one over
-what is left. So a line is fitted through one over p99, near the objective; its band comes from whole blocks of 20 s.
+An engine's remaining capacity shrinks linearly while the rate grows, and delay is proportional to one over it.
+Therefore a line is fitted through 1 / p99 near the objective; its band comes from whole blocks of 20 s.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from harness.experiments.curve.service import Foretold
 DRAWS = 400
 SEED = 20_021
 TAIL = 0.025
-# So few blocks know less of each other than their spread says: of six of them, by so much.
+# The spread of few blocks is too small an estimate: widen that of about six by this factor.
 FEW = 1.5
-BEYOND = 1.25  # of the highest rate that was visited
-WIDEST = 1.0  # an interval wider than that is no answer
-# What differs by more between visits than this, and this much of what goes up and down within them, has drifted.
+BEYOND = 1.25  # of the highest visited rate
+WIDEST = 1.0  # a wider interval is no answer
+# A machine has drifted if visits differ by more than this plus so many times the variation within them.
 DRIFT, UNEVEN = 0.12, 1.5
-SLOWER = 0.04  # so does what changes so much each minute, though it was hardly seen within visits
-# Some minutes show less of what goes wrong than an hour. Logarithms of the rate: for each unit by which the machine's
-# speed went up and down, and where it did not.
+SLOWER = 0.04  # a larger change per minute is a drift, too, even if it is hardly visible within visits
+# Some minutes show fewer problems than an hour. Margins in the logarithm of the rate: per unit of variation of the
+# machine's speed, and without any variation.
 ROUGH, UNSEEN = 0.6, 0.035
-# The same where no batches are told: a minute above what an engine can do leaves little behind yet, so that the line
-# crosses too high. How uneven an engine is shows at low rates, by how much longer its p99 is than its p50 (logarithm).
+# The same for engines that report no batches: a minute above the capacity leaves little backlog yet, so that the line
+# crosses too high. Low rates show how uneven an engine is, by how much longer its p99 is than its p50 (logarithm).
 TOO_HIGH, UNEVEN_LOW = 0.23, 0.17
 FAILED_BY = 1.15
 LOW = 0.7  # of the highest rate
-SHORT = 0.03  # of the objective: how often longer than almost nothing a wait is says little
+SHORT = 0.03  # of the objective: ratios of very short delays have little meaning
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Between two rates (events/s); without them unknown, and why."""
+    """An interval of rates (events/s), or the reason why it is unknown."""
 
     low_per_s: float | None
     high_per_s: float | None
     labels: tuple[Label, ...]
-    second_way_per_s: float | None  # by the service curve
+    second_way_per_s: float | None  # from the service curve
     drift: float  # by how much batches of one size took longer in one long visit than in another (share)
     why_not: str = ""
 
@@ -58,7 +58,7 @@ def answer(measured: Sequence[Measured], objective_ms: float) -> Answer:
     curve = service.fitted(measured)
     told = service.foretold(curve, measured, objective_ms) if curve else None
     line = _line(list(labels.visits(measured).values()), objective_ms)
-    # A line that leads far beyond what was visited says nothing of what held below.
+    # A line that extrapolates far beyond the visited rates does not show what was sustained below.
     least_per_s = told.least_per_s if told else line[0] if line[1] <= BEYOND * _highest(measured) else np.inf
     known = tuple(_believed(label, least_per_s) for label in labels.labels(measured, objective_ms))
     all_batches, moved = service.with_pulses(measured), drift(measured, curve)
@@ -79,7 +79,7 @@ def _highest(measured: Sequence[Measured]) -> float:
 
 
 def _believed(label: Label, least_per_s: float) -> Label:
-    """What held for some minutes, and would not for an hour, is open."""
+    """A rate that was sustained for some minutes, but would not be for an hour, is undecided."""
     if label.held is not Held.YES or not label.rate_per_s > least_per_s:
         return label
     return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
@@ -96,7 +96,7 @@ def _interval(
         low, high = min(told.rate_per_s, told.least_per_s) * np.exp(-apart), told.rate_per_s * np.exp(apart)
     else:
         low, high = line
-        # What failed twice may have done so by chance, but not far below what would hold.
+        # A rate may have failed twice by chance, but not far below a sustainable rate.
         high = min([high, *(FAILED_BY * k.rate_per_s for k in known if k.held is Held.NO and k.visits > 1)])
     if not np.isfinite(low):
         return 0, 0, "p99 does not grow with the rate"
@@ -109,7 +109,9 @@ def _interval(
 
 
 def around(low: float, high: float, measured: Sequence[Measured], known: Sequence[Label]) -> tuple[float, float]:
-    """No rate that held lies above, none that failed below, and what is open between the two inside."""
+    """Widen the interval: no sustained rate may be above it, no exceeded one below, and undecided ones between these
+    two are within.
+    """
     long = {
         rate
         for rate, own in labels.visits(measured).items()
@@ -121,7 +123,7 @@ def around(low: float, high: float, measured: Sequence[Measured], known: Sequenc
 
 
 def _line(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
-    """Without batches, what was seen alone; nan where nothing follows from it."""
+    """The interval without batches, from latencies alone; nan if nothing follows from them."""
     if len(at) < 3:
         return float("nan"), float("nan")
     low, high = _seen(at, objective_ms)
@@ -129,7 +131,7 @@ def _line(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float,
 
 
 def _seen(at: Sequence[Sequence[Measured]], objective_ms: float) -> tuple[float, float]:
-    """Where the line through what was seen crosses the objective, with its band."""
+    """The crossing of the line through the latencies with the objective, and its band."""
     rates = np.array([visits[0].plateau.rate_per_s for visits in at])
     drawn = _crossings(rates, _drawn(at), _weights(at), objective_ms)
     each = _crossings(rates, _by_visits(at), _weights(at), objective_ms)
@@ -149,14 +151,14 @@ def _uneven(at: Sequence[Sequence[Measured]], objective_ms: float) -> float:
 
 
 def _open_near(known: Sequence[Label]) -> list[Label]:
-    """Above all that held and below all that failed."""
+    """Undecided rates above all sustained ones and below all exceeded ones."""
     held = max((label.rate_per_s for label in known if label.held is Held.YES), default=0.0)
     failed = min((label.rate_per_s for label in known if label.held is Held.NO), default=np.inf)
     return [k for k in known if k.held is Held.OPEN and held < k.rate_per_s < failed]
 
 
 def _blocks(visits: Sequence[Measured]) -> NDArray[np.int64]:
-    """By probes or by events, whichever is later."""
+    """The blocks of probes or of events, whichever have the higher p99."""
     return np.concatenate([_later(visit) for visit in visits])
 
 
@@ -166,7 +168,7 @@ def _later(visit: Measured) -> NDArray[np.int64]:
 
 
 def _drawn(at: Sequence[Sequence[Measured]]) -> Floats:
-    """p99 of each rate (columns), of blocks that are drawn anew."""
+    """p99 of each rate (columns), from bootstrapped blocks."""
     draw = np.random.default_rng(SEED)
     return np.column_stack([_p99_ms(_blocks(visits), draw) for visits in at])
 
@@ -186,7 +188,7 @@ def _quantiles_ms(often: NDArray[np.int64], blocks: NDArray[np.int64]) -> Floats
 
 
 def _by_visits(at: Sequence[Sequence[Measured]]) -> Floats:
-    """p99 of each rate by its first visit, and by its last: one came from below, the other from above."""
+    """p99 of each rate in its first visit, and in its last: one came from below, the other from above."""
     return np.array([[labels.p99_ms(visits[which]) for visits in at] for which in (0, -1)])
 
 
@@ -195,7 +197,7 @@ def _weights(at: Sequence[Sequence[Measured]]) -> Floats:
 
 
 def _crossings(rates: Floats, p99_ms: Floats, weights: Floats, objective_ms: float) -> Floats:
-    """Of each row. What lies far from the objective has little say; nan where no line falls through it."""
+    """The crossing of each row. Points far from the objective have little weight; nan if no falling line fits."""
     left = objective_ms / p99_ms
     weight = weights / np.maximum(left, 0.5) ** 2
     weight = weight / weight.sum(axis=1, keepdims=True)
@@ -208,8 +210,9 @@ def _crossings(rates: Floats, p99_ms: Floats, weights: Floats, objective_ms: flo
 
 
 def _seen_between(rates: Floats, left: Floats) -> tuple[Floats, Floats]:
-    """Of each row: the lowest rate that missed the objective, and the highest below it; where the line leads elsewhere,
-    what lies far above bends it."""
+    """For each row, the lowest rate that missed the objective, and the highest rate below it. A crossing outside of
+    these comes from points far above.
+    """
     order = np.argsort(rates)
     missed = left[:, order] < 1
     first = np.where(missed.any(axis=1), missed.argmax(axis=1), len(rates))
@@ -218,7 +221,7 @@ def _seen_between(rates: Floats, left: Floats) -> tuple[Floats, Floats]:
 
 
 def drift(measured: Sequence[Measured], curve: service.Service | None) -> float:
-    """Between the long visits, beside the common line through all batches."""
+    """Return the largest difference between long visits, relative to the common line through all batches."""
     if curve is None:
         return 0.0
     counted = [visit for own in labels.visits(measured).values() for visit in own if len(visit.batch_took_ms)]
@@ -227,6 +230,6 @@ def drift(measured: Sequence[Measured], curve: service.Service | None) -> float:
 
 
 def _mean_off(visit: Measured, curve: service.Service) -> float:
-    """How much longer its batches took than foretold, each by its own length."""
+    """How much longer the batches took than predicted, each weighted by its length."""
     foretold = curve.base_ms + curve.each_ms * visit.batch_events
     return float(np.log(visit.batch_took_ms.sum() / foretold.sum()))

@@ -1,4 +1,4 @@
-"""What the files of a life say of each of its plateaus."""
+"""Measurements of each load step from the files of an engine run."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from harness.model import INDEX_BITS, INDEX_MASK, Outcome, Verdict
 
 
 def pieces_of(run: StoredRun) -> list[Piece]:
-    """Read what the load offered, from the history."""
+    """Read the offered load from the history."""
     return [msgspec.convert(told["piece"], Piece) for told in run.store.history("piece")]
 
 
 def measured(run: StoredRun) -> list[Measured]:
-    """In the order in which they were offered. Of a run that is right, and was measured."""
+    """Return the measurements in the order of the load steps. The run must be right and measured."""
     return list(_Files(run).all())
 
 
 def where_wrong(run: StoredRun, verdict: Verdict) -> Plateau | None:
-    """In which plateau an event was due by which a wrong count is shown; None where none is named."""
+    """Return the load step with an event that proves a wrong count; None if no event is named."""
     wrong = (check for check in verdict.checks if check.outcome is Outcome.FAIL)
     ids = [int(each, 16) for check in wrong for witness in check.witnesses for each in witness.event_ids]
     return _plateau_at(run, _due_ms(Schedule(run.spec.tape), ids[0])) if ids else None
 
 
 def where_last_told(run: StoredRun) -> Plateau | None:
-    """In which plateau an engine told of its progress for the last time."""
+    """Return the load step in which the engine reported progress for the last time."""
     lines = progress_lines(run.store)
     return _plateau_at(run, lines[-1].at_ms - run.epoch_ms) if lines else None
 
@@ -61,7 +61,7 @@ class _Files:
         ways = latency.ways_of(run)
         self._probes, self._events = ways.probes, ways.rank_matched
         self._seconds = run.store.read_table(TIMELINE_FILE)
-        # Older versions called it otherwise.
+        # Older versions named it differently.
         self._in_flight = "in_flight" if "in_flight" in self._seconds.column_names else "backlog"
         lines = progress_lines(run.store)
         self._ended_ms = np.array([line.at_ms - self._epoch_ms for line in lines], dtype=np.float64)
@@ -96,7 +96,7 @@ class _Files:
         return np.asarray(values[plateau.from_ms // 1000 : plateau.until_ms // 1000], dtype=np.float64)
 
     def _unsound(self, plateau: Plateau) -> str:
-        """A certificate of its own: what was sent late in one plateau says nothing of another."""
+        """Each load step has a load check of its own, because late sending in one does not affect another."""
         sends = self._run.sends
         due_us = sends.column("intended_us")
         inside = pc.and_(pc.greater(due_us, plateau.from_ms * 1000), pc.less_equal(due_us, plateau.until_ms * 1000))

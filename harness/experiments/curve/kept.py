@@ -1,4 +1,4 @@
-"""What was measured of each plateau, as a file of its run: of it the answer and the picture are made again."""
+"""The measurements of each load step as a file of the run, from which the answer and the picture can be made again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from harness.rundir.store import Store
 
 FILE = "plateaus.json"
 
-Sparse = list[list[tuple[int, int]]]  # for each block, the bins that hold something, with their counts
-Numbers = list[float | None]  # None: not known
+Sparse = list[list[tuple[int, int]]]  # for each block, the bins that are not empty, with their counts
+Numbers = list[float | None]  # None: unknown
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -1,4 +1,6 @@
-"""What is known of each rate: held, failed, or open. No estimate decides, only bounds and what was seen twice."""
+"""The state of each rate: sustained, exceeded, or undecided. Only bounds and repeated observations decide, never an
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import numpy as np
 from harness.experiments.curve.plateau import BLOCK_MS, Measured, Why
 from harness.measuring.stats import LEVEL, slope
 
-GROWTH = 0.01  # of what is offered: so much of it piles up
-LEVEL_MS = 60_000  # for so long a visit has to be level, and so far apart two of them have to be
+GROWTH = 0.01  # of the offered rate: a larger growth of the backlog is too much
+LEVEL_MS = 60_000  # least length of a level visit, and least distance between two
 SEED = 20_020
 COUNTED = (Why.LEVEL, Why.AGAIN)
 
@@ -32,12 +34,12 @@ class Label:
 
 
 def p99_ms(visit: Measured) -> float:
-    """By probes and by all events, whichever is longer: neither alone shows that all were in time."""
+    """Return the higher of both by probes and by all events: neither alone shows that all were in time."""
     return max(visit.probes.quantile_ms(0.99), visit.events.quantile_ms(0.99))
 
 
 def visits(measured: Sequence[Measured]) -> dict[float, list[Measured]]:
-    """Those that count, by their rate, from the lowest."""
+    """Return the visits that count by their rate, the lowest first."""
     found: dict[float, list[Measured]] = {}
     for each in sorted(measured, key=lambda each: (each.plateau.rate_per_s, each.plateau.from_ms)):
         if each.plateau.why in COUNTED and not each.unsound:
@@ -53,7 +55,7 @@ def labels(measured: Sequence[Measured], objective_ms: float) -> list[Label]:
 
 
 def _at_low_rates(at: dict[float, list[Measured]], looks: int) -> float:
-    """What grows at the lower half of the rates just as much is no work that could not be done."""
+    """Growth that also occurs at the lower half of the rates is no sign of overload."""
     lower = [visit for own in list(at.values())[: len(at) // 2] for visit in own]
     return max(0.0, float(np.median([least_growth(visit, looks) for visit in lower]))) if lower else 0.0
 
@@ -61,7 +63,7 @@ def _at_low_rates(at: dict[float, list[Measured]], looks: int) -> float:
 def _label(rate: float, own: list[Measured], objective_ms: float, looks: int, always: float) -> Label:
     grown = min(least_growth(visit, looks) for visit in own)
     within = [p99_ms(visit) <= objective_ms for visit in own]
-    # One that comes from a lower rate grows until it has settled: it takes another visit, or too long a wait.
+    # A visit after a lower rate grows until it has settled: the label needs another visit, or too long a delay.
     if grown > GROWTH + always and (len(own) > 1 or not any(within)):
         return Label(rate, Held.NO, f"at least {grown:.1%} of the offer piles up", len(own))
     if len(own) > 1 and not any(within):
@@ -89,7 +91,9 @@ def level_ms(visit: Measured) -> int:
 
 
 def least_growth(visit: Measured, looks: int) -> float:
-    """The lower bound of what piles up, as a share of the offer; the more often one looks, the more one asks for."""
+    """Return the lower bound of the backlog's growth as a share of the rate. The confidence level rises with the number
+    of visits.
+    """
     backlog = visit.backlog[-(level_ms(visit) // 1000) :]
     known = np.isfinite(backlog)
     if known.sum() < BLOCK_MS / 1000:
@@ -99,13 +103,13 @@ def least_growth(visit: Measured, looks: int) -> float:
     return -fallen.upper
 
 
-# An event waits about as long as work for as many seconds lies before it.
+# An event waits about as long as the backlog before it takes.
 FAR_APART = 3.0
 LEAST_APART_MS = 2000.0
 
 
 def disagree(visit: Measured) -> bool:
-    """The engine's word says how much lies before an event, readers how long it took; and probes are events."""
+    """Check if the backlog that the engine reports, the latency of events, and that of probes contradict each other."""
     by_readers_ms = visit.events.quantile_ms(0.5)
     by_probes_ms = visit.probes.quantile_ms(0.5)
     known = visit.backlog[np.isfinite(visit.backlog)]

@@ -1,7 +1,7 @@
-"""What several lives of an engine say together: each has an interval of its own, and their ends are averaged.
+"""The common answer of several engine runs: each has an interval of its own, and their ends are averaged.
 
-What was rare in one life was not in another, so that the mean of three lies nearer to the truth than each. How far the
-ends may come in for that was found by searches of queues whose truth is known (`proof.py`).
+A rare event occurs in one run and not in another, so that the mean of three is nearer to the truth than each. How far
+the ends may be moved inwards for that was found by searches of simulated queues whose truth is known (`proof.py`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from harness.experiments.curve import crossing, labels
 from harness.experiments.curve.crossing import Answer
 from harness.experiments.curve.plateau import Measured, Piece, Plateau, Why
 
-APART_MS = 24 * 3600 * 1000  # of the plateaus of two lives: further than any life is long
-LEAST = 2 / 3  # of the lives have to have an interval
-# So much of the mean interval's width its ends come in.
+APART_MS = 24 * 3600 * 1000  # between the load steps of two runs: longer than any run
+LEAST = 2 / 3  # of the runs must have an interval
+# How far the ends move inwards, in shares of the mean width.
 IN_BELOW, IN_ABOVE = 0.15, 0.05
 
 
 def apart(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
-    """Each life begins at its own zero; one comes long after the other."""
+    """Move the times of a run far behind those of the runs before: the times of each run begin at zero."""
     for each in measured:
         own, by_ms = each.plateau, number * APART_MS
         moved = replace(
@@ -32,17 +32,17 @@ def apart(number: int, measured: Sequence[Measured]) -> Iterator[Measured]:
 
 
 def link_per_s(offered: Sequence[Plateau] | Sequence[Piece]) -> float | None:
-    """What a life was offered early and late: the lowest rate of those that were visited again."""
+    """Return the rate that a run had early and late: the lowest repeated one."""
     return min((each.rate_per_s for each in offered if each.why is Why.AGAIN), default=None)
 
 
 def linked(own: Sequence[Measured]) -> Sequence[Measured]:
-    """Its visits at the rate that it was offered early and late."""
+    """Return the visits at the rate that was offered early and late."""
     return labels.visits(own).get(link_per_s([each.plateau for each in own]) or 0.0, [])
 
 
 def answer(lived: Sequence[Sequence[Measured]], objective_ms: float) -> Answer:
-    """Of one life its own; `lived` holds what was measured in each."""
+    """Return the answer from the measurements of each run. A single run has its own answer."""
     if len(lived) == 1:
         return crossing.answer(lived[0], objective_ms)
     together = [visit for own in lived for visit in own]

@@ -1,7 +1,7 @@
-"""What a search offers to a living engine, and what became of it: values that all deciders share.
+"""The load that a search offers to a running engine, and its measurements: values that all parts of a search share.
 
-A plateau is a rate that is held for a while. It is decided window by window, so that one that an engine can't keep up
-with ends at the next bound of a window.
+A plateau is a load step: a rate that is held for a while. It is decided window by window, so that a step that the
+engine can't keep up with ends at the next boundary of a window.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-# Latencies are kept as counts in bins, each wider than the one before by so much: what nobody has seen is in the last.
+# Latencies are counts in bins, each wider than the one before by this share. Events that were never seen are in the
+# last.
 BIN = 0.01
 LEAST_MS, MOST_MS = 0.5, 1e7
 EDGES_MS: Floats = LEAST_MS * np.exp(BIN * np.arange(int(np.log(MOST_MS / LEAST_MS) / BIN) + 1))
-BLOCK_MS = 20_000  # what is nearer to each other than that goes up and down together
+BLOCK_MS = 20_000  # samples within a block are correlated
 
 
 class Why(StrEnum):
-    """What a plateau is for."""
+    """The purpose of a load step."""
 
     WARM_UP = "warm-up"
-    LOOK = "look"  # where about the engine falls behind
-    REST = "rest"  # until it has caught up
+    LOOK = "look"  # finds roughly where the engine falls behind
+    REST = "rest"  # until the engine has caught up
     LEVEL = "level"  # counts for the curve
-    AGAIN = "again"  # the same, visited once more
-    PULSE = "pulse"  # a burst, and what is offered until it is worked off
+    AGAIN = "again"  # counts as well: a repeat
+    PULSE = "pulse"  # a burst, and the load until it is worked off
 
 
 @dataclass(frozen=True)
@@ -41,26 +42,28 @@ class Piece:
 
     rate_per_s: float
     why: Why
-    plateau: int  # its number: pieces of one plateau follow each other
+    plateau: int  # number of the load step, whose pieces are adjacent
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How engine and load stood when a piece was decided, a little before the pieces so far came to their end."""
+    """The state of engine and load when a piece was decided, shortly before the end of the pieces so far."""
 
-    at_ms: int  # since the epoch
+    at_ms: int  # since the load start
     due: int  # events
-    done: int  # by the engine's own word
-    waits_ms: float  # for how long the oldest event that is not done has waited
-    batches: int = 0  # that have ended; none of an engine that does not tell of them
-    busy_ms: float = 0.0  # what those took, together
-    unseen_ms: float = 0.0  # for how long the oldest probe has waited that is due and that no reader saw
-    unsent_ms: float = 0.0  # for so much of the load, at its rate, the generator is behind its schedule
-    told_at_ms: int | None = None  # when the engine said what is done; None: just now
+    done: int  # as reported by the engine
+    waits_ms: float  # delay of the oldest event that is not done
+    batches: int = 0  # number of ended batches; 0 for an engine that does not report them
+    busy_ms: float = 0.0  # total duration of those
+    unseen_ms: float = 0.0  # delay of the oldest probe that is due and not visible yet
+    unsent_ms: float = 0.0  # delay of the generator behind its schedule
+    told_at_ms: int | None = None  # when the engine reported its progress; None: just now
 
     @property
     def behind_ms(self) -> float:
-        """By the engine's own word or by what readers see: who tells of what it only fetched is seen through."""
+        """The longer delay of the engine's report and the visible results, because an engine may report records as done
+        that it has only fetched.
+        """
         return max(self.waits_ms, self.unseen_ms)
 
     @property
@@ -70,7 +73,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Pieces of one rate that followed each other."""
+    """Adjacent pieces of one rate."""
 
     number: int
     rate_per_s: float
@@ -94,18 +97,18 @@ def plateaus(pieces: Sequence[Piece], window_ms: int) -> Iterator[Plateau]:
 
 @dataclass(frozen=True)
 class Latencies:
-    """A row of bins for each block of at least 20 s."""
+    """A histogram for each block of at least 20 s."""
 
     blocks: Counts  # (blocks, bins)
 
     @classmethod
     def of(cls, due_ms: Floats, took_ms: Floats, plateau: Plateau) -> Latencies:
-        """Whole blocks up to the end of the plateau; what is left before them is its settling and counts for none."""
+        """Count whole blocks up to the end of the load step. The time before them is for settling and is left out."""
         count = max(1, (plateau.until_ms - plateau.from_ms) // BLOCK_MS)
         level_ms = max(plateau.from_ms, plateau.until_ms - count * BLOCK_MS)
         inside = (due_ms >= level_ms) & (due_ms < plateau.until_ms)
         block = ((due_ms[inside] - level_ms) // BLOCK_MS).astype(np.int64)
-        place = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, which was never seen, is beyond the last edge
+        place = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, for events never seen, is beyond the last edge
         flat = np.bincount(block * (len(EDGES_MS) + 1) + place, minlength=count * (len(EDGES_MS) + 1))
         return cls(flat.reshape(count, -1))
 
@@ -114,7 +117,7 @@ class Latencies:
         return int(self.blocks.sum())
 
     def quantile_ms(self, share: float, chosen: Sequence[int] | NDArray[np.int64] | None = None) -> float:
-        """Of all blocks, or of the chosen ones, each as often as it is named; infinite where it was never seen."""
+        """Return a quantile of all blocks, or of the chosen ones with repetitions; infinite if it was never seen."""
         counts = (self.blocks if chosen is None else self.blocks[np.asarray(chosen)]).sum(axis=0)
         total = int(counts.sum())
         if not total:
@@ -128,18 +131,18 @@ NO_FLOATS: Floats = np.zeros(0)
 
 @dataclass(frozen=True)
 class Measured:
-    """What the files say of one plateau."""
+    """The measurements of one load step."""
 
     plateau: Plateau
     probes: Latencies
-    events: Latencies  # all of them
-    # By the second: how many events were due and not done.
+    events: Latencies  # all events
+    # The number of events due and not done, by the second.
     backlog: Floats
     processed_per_s: float | None
-    # Batches or commits that ended in it, in their order.
+    # Batches or commits that ended in it, in order.
     batch_took_ms: Floats = field(default_factory=lambda: NO_FLOATS)
     batch_events: Floats = field(default_factory=lambda: NO_FLOATS)
     engine_cpu_s: float | None = None
     load_cpu_s: float | None = None
     state_bytes: tuple[float, float] | None = None  # at its begin and at its end
-    unsound: str = ""  # why nothing of it counts: the load was not what it should have been
+    unsound: str = ""  # why it does not count: the load differed from the plan

@@ -1,7 +1,7 @@
-"""What a burst says of an engine: how soon it had worked off what the burst left, and how fast. Pure.
+"""The effect of a burst on an engine: how soon and how fast its backlog was worked off. Pure.
 
-It is a second look at what an engine can do, in seconds. It is no proof that a rate holds: batches get cheaper as they
-grow, and a burst makes them grow.
+It is a second estimate of the capacity, within seconds. It is no proof that a rate can be sustained: batches get
+cheaper as they grow, and a burst makes them grow.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from harness.experiments.curve import labels
 from harness.experiments.curve.plateau import Floats, Measured, Why
 
-LEAST_TIMES = 1.3  # the rate before it: a generator that could send no more made no burst
-LEAST_STEPS = 3  # so many batches end while it lasts, or nobody knows when it was worked off
+LEAST_TIMES = 1.3  # of the rate before it: else the generator could not send a burst
+LEAST_STEPS = 3  # so many batches must end during the burst, or it is unknown when it was worked off
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class Pulse:
     base_per_s: float
     rate_per_s: float
     length_s: float
-    # After the burst began: when no more waited than is usual at the rate before it. 0: never did more.
+    # Seconds from the begin of the burst until the backlog was usual again for the rate before. 0: it never exceeded
+    # that.
     drained_s: float | None
-    done_per_s: float | None  # while more waited
+    done_per_s: float | None  # while the backlog was larger
     why_not: str = ""
 
 
@@ -68,12 +69,12 @@ def _why_not(burst: Measured, after: Measured) -> str:
 
 
 def _usual(measured: Sequence[Measured], base_per_s: float) -> float:
-    """What waited at the most at this rate, when it was level."""
+    """The largest backlog at this rate in level visits."""
     levels = [visit.backlog for visit in labels.visits(measured).get(base_per_s, [])]
     return float(np.nanmax(np.concatenate([np.zeros(1), *levels])))
 
 
 def _filled(waiting: Floats) -> Floats:
-    """A second that nobody knows lies between its neighbours."""
+    """Unknown seconds are interpolated."""
     known = np.flatnonzero(np.isfinite(waiting))
     return np.asarray(np.interp(np.arange(len(waiting)), known, waiting[known]))

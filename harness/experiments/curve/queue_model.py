@@ -1,8 +1,8 @@
-"""Queues of counts without bytes, many at once: engines whose truth is known, for the proof of a search.
+"""Simulated queues of counts without bytes, many at once: engines whose truth is known, for the proof of a search.
 
-An engine takes all that has arrived, works on it as one batch, and takes what has arrived meanwhile. A batch of n
-events is so much work, a + b * n: the larger, the cheaper each event. How fast a machine works on it changes with time:
-pauses, a maintenance once a minute, neighbours that steal, a cold start are all a speed below one.
+An engine takes all arrived events, works on them as one batch, and takes the events that arrived meanwhile. A batch of
+n events is work of a + b * n: the larger the batch, the cheaper each event. The speed of a machine changes with time:
+pauses, maintenance once a minute, noisy neighbours and a cold start are all a speed below one.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 
 from harness.experiments.curve.plateau import Floats
 
-STEP_S = 0.25  # of a machine's speed
-IDLE_S = 0.02  # until an engine that found nothing looks again
+STEP_S = 0.25  # resolution of a machine's speed
+IDLE_S = 0.02  # poll interval of an idle engine
 NEVER = np.inf
 
 
 @dataclass(frozen=True)
 class Engines:
-    """One a lane."""
+    """One engine per lane."""
 
-    base_s: Floats  # of each batch
-    each_s: Floats  # of each event in it
-    noise: float = 0.0  # of a batch's work: standard deviation of its logarithm
-    memory: float = 0.0  # how much of it the next batch has as well
+    base_s: Floats  # work of each batch
+    each_s: Floats  # work of each event in it
+    noise: float = 0.0  # standard deviation of the logarithm of a batch's work
+    memory: float = 0.0  # autocorrelation of that between batches
 
     @property
     def most_per_s(self) -> Floats:
-        """In batches without end."""
+        """The capacity in infinite batches."""
         return 1 / self.each_s
 
     def chosen(self, lanes: NDArray[np.int64]) -> Engines:
@@ -38,7 +38,7 @@ class Engines:
 
 
 class Machines:
-    """How much work is done by when, for each lane, and the other way round. Several lanes may share a machine."""
+    """Converts between time and work done, for each lane. Several lanes may share a machine."""
 
     def __init__(self, speed: Floats, lanes_each: int = 1) -> None:
         count, steps = speed.shape
@@ -61,7 +61,9 @@ class Machines:
 def late_shares(
     engines: Engines, machines: Machines, rates_per_s: Floats, objective_s: float, within_s: tuple[float, float]
 ) -> Floats:
-    """Which share of all events takes longer than the objective, at a steady rate each, without noise of batches."""
+    """Return the share of events that take longer than the objective, at a steady rate per lane, without noise of
+    batches.
+    """
     from_s, until_s = within_s
     before_s, begun_s, late_s = (
         np.zeros(len(rates_per_s)),
@@ -79,7 +81,7 @@ def late_shares(
 
 @dataclass
 class Offered:
-    """Events by when they are due: windows of one length, each at a rate of its own, for each lane."""
+    """Events by their due time: windows of one length with a rate for each lane."""
 
     window_s: float
     lanes: int
@@ -98,7 +100,7 @@ class Offered:
         return len(self.rates) * self.window_s
 
     def by(self, at_s: Floats) -> Floats:
-        """How many are due at a moment of each lane."""
+        """Return how many events are due at a moment of each lane."""
         lanes = np.arange(self.lanes)
         place = np.minimum(at_s / self.window_s, len(self.rates) - 0.5).astype(np.int64)
         within_s = np.minimum(at_s - place * self.window_s, self.window_s)
@@ -107,15 +109,15 @@ class Offered:
 
 @dataclass
 class Batches:
-    """What one step of all lanes did; nothing where `events` is zero."""
+    """One step of all lanes. A lane without events made no batch."""
 
-    taken_s: Floats  # all that was due until then is in it
+    taken_s: Floats  # all events due until then are in the batch
     ended_s: Floats
     events: Floats
 
 
 class Queues:
-    """All lanes go on together, each by its own batches."""
+    """Queues of all lanes, which advance together, each by its own batches."""
 
     def __init__(self, engines: Engines, machines: Machines, seed: int) -> None:
         lanes = len(engines.base_s)
@@ -125,7 +127,7 @@ class Queues:
         self.batches: list[Batches] = []
 
     def go_on(self, offered: Offered, until_s: float) -> None:
-        """Until no lane can begin another batch before that moment."""
+        """Advance until no lane can begin another batch before that moment."""
         while (self._free_s < until_s).any():
             self.batches.append(self._step(offered, until_s))
 

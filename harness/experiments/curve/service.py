@@ -1,4 +1,4 @@
-"""How long a batch of n events takes, over all plateaus, and what it foretells: the capacity a second way."""
+"""The duration of a batch of n events over all load steps, and the capacity that it predicts as a second estimate."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from harness.experiments.curve.plateau import Floats, Measured, Why
 from harness.experiments.curve.queue_model import STEP_S, Engines, Machines, late_shares
 
 LEAST_BATCHES = 20
-# Of what a batch takes anyway, so much its events take at least. One that lasts as long as a trigger, whatever is in
-# it, tells nothing of work.
+# Least share of its events in a batch's duration, relative to its fixed part. A batch that lasts as long as its
+# trigger, whatever its size, does not measure work.
 LEAST_FOR_EVENTS = 0.5
-# What slows a machine down is read where batches are about as long as at the answer: near the highest rate that was
-# visited for long.
+# The slowdowns of a machine are measured where batches are about as long as at the answer: near the highest rate of a
+# long visit.
 NEAR, LONG_S = 0.65, 60.0
 DRAWS = 16
-# So long two batches may take at the rates that are tried, as a share of the objective; and the least of them.
+# The simulated rates: those where two batches take such a share of the objective; and the lowest rate.
 LENGTHS, LOWEST = np.geomspace(0.25, 1.8, 11), 0.4
 FORETOLD_S, SETTLED_S = 1300.0, 100.0
 STRETCH_S, ROUGH_S, MOMENT_S = 40.0, 20.0, 12.0
@@ -27,25 +27,30 @@ SEED = 20_022
 
 @dataclass(frozen=True)
 class Service:
-    """A batch takes base + each * events; `spread` is by how much batches take longer or shorter than that (shares)."""
+    """A batch takes base + each * events. `spread` has the actual durations as shares of that."""
 
     base_ms: float
     each_ms: float
     spread: Floats
 
     def most_per_s(self, objective_ms: float) -> float:
-        """Where two batches that follow each other take as long as the objective allows: who comes just after one has
-        begun waits for both."""
+        """Return the rate where two consecutive batches take as long as the objective allows: an event that comes just
+        after one has begun waits for both.
+        """
         return max(0.0, (1 - 2 * self.base_ms / objective_ms) / self.each_ms * 1000)
 
     def p99_ms(self, rate_per_s: float) -> float:
-        """Of batches that are as long as what arrives in one keeps them; infinite at what it can't do."""
+        """Predict p99 at a rate, where each batch holds the events that arrived during the one before; infinite above
+        the capacity.
+        """
         left = 1 - rate_per_s / 1000 * self.each_ms
         return 2 * self.base_ms / left if left > 0 else float("inf")
 
 
 def fitted(measured: Sequence[Measured], without: Sequence[Why] = (Why.WARM_UP, Why.PULSE)) -> Service | None:
-    """By ratios, so that long batches do not outweigh short ones; None for one that tells of no work in batches."""
+    """Fit the line by ratios, so that long batches do not outweigh short ones; None if the durations do not measure
+    work.
+    """
     warm = [each for each in measured if each.plateau.why not in without and not each.unsound]
     took = np.concatenate([np.zeros(0), *(each.batch_took_ms for each in warm)])
     events = np.concatenate([np.zeros(0), *(each.batch_events for each in warm)])
@@ -60,18 +65,21 @@ def fitted(measured: Sequence[Measured], without: Sequence[Why] = (Why.WARM_UP, 
 
 
 def with_pulses(measured: Sequence[Measured]) -> Service | None:
-    """The same, and what batches took while a burst was worked off: the longest of them have the most leverage. The
-    answer is proven without them."""
+    """Fit including the batches during a burst: the longest of them have the most leverage. The answer does not depend
+    on them.
+    """
     return fitted(measured, without=(Why.WARM_UP,))
 
 
 def is_work(base_ms: float, each_ms: float, most_events: float) -> bool:
-    """Whether batches take longer with more events."""
+    """Check if batches take longer with more events."""
     return each_ms * most_events >= LEAST_FOR_EVENTS * base_ms
 
 
 def _line(events: Floats, took: Floats) -> tuple[float, float]:
-    """Twice, the second time by what the first one foretells: by what was seen, short ones would weigh too much."""
+    """Two steps, the second one weighted by the prediction of the first: weights by the durations themselves would
+    favour short batches.
+    """
     weight = 1 / took
     for _ in range(2):
         design = np.column_stack((weight, events * weight))
@@ -82,8 +90,9 @@ def _line(events: Floats, took: Floats) -> tuple[float, float]:
 
 
 def slower_a_minute(curve: Service, measured: Sequence[Measured]) -> float:
-    """By how much batches of one size took longer, in logarithms: one step of least squares from the curve, so that
-    rates that came later are not taken for it."""
+    """Return how much longer batches of one size took per minute, in logarithms. One step of least squares from the
+    curve also adjusts the curve, so that later rates are not mistaken for a drift.
+    """
     told = [each for each in _counted(measured) if len(each.batch_took_ms)]
     if not told:
         return 0.0
@@ -99,18 +108,18 @@ def slower_a_minute(curve: Service, measured: Sequence[Measured]) -> float:
 
 @dataclass(frozen=True)
 class Foretold:
-    """Where one in a hundred events would take longer than the objective."""
+    """The predicted rate at which one in a hundred events takes longer than the objective."""
 
     rate_per_s: float
-    # Where it would take that long if the machine were always as slow as in the slowest moments that were seen.
+    # The same if the machine were always as slow as in its slowest moments.
     least_per_s: float
-    # Standard deviations of the logarithm of the machine's speed, from 20 s to 20 s: of all, and within visits.
+    # Standard deviations of the logarithm of the machine's speed between blocks of 20 s: of all, and within visits.
     rough: float
     uneven: float
 
 
 def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) -> Foretold | None:
-    """If the machine goes on for long as it did: its speed is put together from stretches of 40 s."""
+    """Simulate the machine's future, whose speed is assembled from observed stretches of 40 s."""
     speeds = _speeds(curve, measured)
     length = int(STRETCH_S / STEP_S)
     begins = np.concatenate(
@@ -135,7 +144,7 @@ def foretold(curve: Service, measured: Sequence[Measured], objective_ms: float) 
 
 
 def _slowest(speeds: Sequence[Floats]) -> float:
-    """The mean over a moment. What is rare in some minutes is what decides an hour, and a moment of it was seen."""
+    """The lowest mean speed over a moment. Rare slowdowns decide an hour, and at least a moment of one was seen."""
     count = int(MOMENT_S / STEP_S)
     done = [np.cumsum(np.append(0.0, speed)) for speed in speeds]
     return float(min(((each[count:] - each[:-count]) / count).min() for each in done if len(each) > count))
@@ -150,7 +159,7 @@ def _rough(speeds: Sequence[Floats]) -> tuple[float, float]:
 
 
 def _crosses(late: Floats, rates: Floats) -> float:
-    """At which rate more than one in a hundred is late."""
+    """The rate at which more than one in a hundred events is late."""
     above = np.flatnonzero(late > 0.01)
     if not len(above):
         return float("inf")
@@ -163,7 +172,7 @@ def _crosses(late: Floats, rates: Floats) -> float:
 
 
 def _begins(speeds: Sequence[Floats], length: int) -> Iterator[tuple[int, int]]:
-    """Where stretches may begin that lie within one visit: the first such place, and how many follow it."""
+    """Possible begins of stretches within one visit: the first index, and the number of them."""
     first = 0
     for speed in speeds:
         if len(speed) >= length:
@@ -172,7 +181,7 @@ def _begins(speeds: Sequence[Floats], length: int) -> Iterator[tuple[int, int]]:
 
 
 def _speeds(curve: Service, measured: Sequence[Measured]) -> list[Floats]:
-    """How fast the machine was in each visit near the answer: what a batch should have taken by what it took."""
+    """The machine's speed in each visit near the answer: predicted by actual duration of batches."""
     counted = _counted(measured)
     long = [each for each in counted if each.plateau.length_s >= LONG_S]
     highest = max((each.plateau.rate_per_s for each in long or counted), default=0.0)

@@ -1,8 +1,8 @@
-"""Which rate comes next, while the engine lives: a pure function of what was offered and how it stood.
+"""The choice of the next rate while the engine runs: a pure function of the offered load and the engine's states.
 
-Warm-up, a look at where the engine falls behind, a rest, then levels from low to high; those near the answer are
-visited twice. What steers is the engine's word and what readers see: it decides where to look, never what the answer
-is.
+The order is a warm-up, a look for the rate at which the engine falls behind, a rest, then levels from low to high;
+those near the answer are visited twice. The engine's reports and the visible results steer the search: they decide
+which rates to visit, never the answer.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ import numpy as np
 from harness.experiments.curve import service
 from harness.experiments.curve.plateau import Piece, Standing, Why
 
-LEFT_BEHIND = 0.3  # of the objective: it takes a rest
-LINK = 2  # the rung that is visited again at the end, and is the same in all lives
-UNSENT_MS = 1000.0  # a generator that is behind by more does not follow
+LEFT_BEHIND = 0.3  # of the objective: a rest follows
+LINK = 2  # index of the rung that is repeated at the end, and equal in all runs
+UNSENT_MS = 1000.0  # a generator further behind can't keep up
 SLOWER = 0.8
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Lengths in windows of load."""
+    """Settings of a search within one engine run. Lengths are in windows of load."""
 
     window_ms: int = 10_000
     objective_p99_ms: float = 10_000.0
     start_per_s: float = 50_000.0
-    most_per_s: float = 1e9  # what the generator is shown to send; nobody sends so much
+    most_per_s: float = 1e9  # the highest rate that the generator is known to send; by default no limit
     warm_up_least: int = 3
     warm_up_most: int = 8
-    warm_within: float = 0.05  # two windows whose service time per event differs by less are alike
+    warm_within: float = 0.05  # largest difference of service times per event between steady windows
     look_factor: float = 1.5
     look_most: int = 10
     rest_share: float = 0.1
     rest_most: int = 6
     rung: int = 1
-    short: int = 2  # beyond the candidates, and what links the end with the beginning
+    short: int = 2  # length of steps beyond the candidates, and of the link
     ladder: tuple[float, ...] = (0.1, 0.2, 0.35, 0.5, 0.65)
-    candidate: float = 0.75  # the first; the second is where the first says that the objective is
-    stride: float = 1.25  # between them at the most
-    long: int = 7  # a block of it settles
-    beyond: float = 1.2  # and so on, until it is behind by so much of the objective
+    candidate: float = 0.75  # the first; the second is where the first predicts the objective
+    stride: float = 1.25  # largest factor between them
+    long: int = 7  # the first block is for settling
+    beyond: float = 1.2  # and so on, until the engine is behind by this share of the objective
     beyond_until: float = 0.4
     beyond_most: int = 4
-    link_per_s: float | None = None  # what another life was offered at its beginning and its end
+    link_per_s: float | None = None  # the rate that another run had early and late
     pulse_times: float | None = None  # of the lower candidate, at the end; None: no burst
-    pulse_steps: int = 3  # of the engine's progress, at the least
+    pulse_steps: int = 3  # least number of the engine's reports
     pulse_most: int = 3
-    most: int = 54  # of all but the burst
+    most: int = 54  # most windows of all but the burst
 
     @property
     def patience_ms(self) -> float:
-        """A plateau whose oldest event waits for longer can't keep the objective any more."""
+        """The delay of the oldest event after which a load step can't meet the objective any more."""
         return 1.5 * self.objective_p99_ms
 
 
@@ -63,12 +63,12 @@ QUICK = Settings()
 
 
 def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
-    """How long each part takes at the least and at the most; all of it is cut off at its own most."""
+    """Return the least and the most length of each part. The total has its own limit."""
     own = settings
     parts = {
         "warm-up": (own.warm_up_least, own.warm_up_most),
         "look": (1, own.look_most),
-        "rest": (1, 6 * own.rest_most),  # after the look, and after what left too much behind
+        "rest": (1, 6 * own.rest_most),  # after the look, and after steps that left too much backlog
         "ladder": (len(own.ladder) * own.rung,) * 2,
         "candidates, twice": (4, 4 * own.long),
         "beyond": (1, own.beyond_most * own.short),
@@ -82,7 +82,7 @@ def budget_s(settings: Settings) -> dict[str, tuple[int, int]]:
 
 
 def next_piece(settings: Settings, pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
-    """Called a little before what was offered so far comes to its end; None: it is enough."""
+    """Return the next piece. Call it shortly before the end of the load so far. None: the load is complete."""
     if not pieces:
         return Piece(_round(settings.start_per_s), Why.WARM_UP, 0)
     return _Course(settings, pieces, standings).following()
@@ -125,14 +125,14 @@ class _Course:
         count = sum(piece.why is Why.WARM_UP for piece in self._pieces)
         long = count >= settings.warm_up_most
         if self._now.behind_ms > settings.objective_p99_ms:
-            # Where half of half of it is still too much, the objective is what no rate keeps; the ladder shows that.
+            # If the rate is still too high after repeated halving, no rate meets the objective; the ladder shows that.
             return self._piece(self._low_per_s, Why.REST) if long else self._piece(last.rate_per_s / 2, Why.WARM_UP)
         if long or (count >= settings.warm_up_least and self._alike()):
             return self._piece(last.rate_per_s * settings.look_factor, Why.LOOK)
         return last
 
     def _alike(self) -> bool:
-        """Service time per event of the last two windows."""
+        """Compares the service time per event of the last two windows."""
         if len(self._standings) < 3 or not self._now.batches:
             return False
         each = [_busy_per_event_ms(a, b) for a, b in zip(self._standings[-3:], self._standings[-2:], strict=False)]
@@ -159,12 +159,12 @@ class _Course:
         return None if self._stood_still(lasted) else self._level()
 
     def _stood_still(self, windows: int) -> bool:
-        """Nothing was done in all of them: what hangs needs no further rate."""
+        """No event was done in all of them: a hanging engine needs no further rate."""
         return len(self._standings) > windows and self._standings[-1 - windows].done == self._now.done
 
     @property
     def _drained(self) -> bool:
-        """What a plateau begins with is part of what it is judged by."""
+        """The backlog at the begin of a load step affects its result."""
         return not self._left_behind(self._now.behind_ms)
 
     def _left_behind(self, behind_ms: float) -> bool:
@@ -174,20 +174,20 @@ class _Course:
         return self._now.behind_ms > self._settings.patience_ms
 
     def _lasted(self) -> int:
-        """Windows of the plateau that goes on."""
+        """Number of windows of the current load step."""
         return sum(piece.plateau == self._last.plateau for piece in self._pieces)
 
     def _planned(self, why: Why, rate_per_s: float) -> int:
-        """A rate that is visited for long was chosen as candidate; only the plan says so."""
+        """Only the plan shows if a rate is a candidate, which is visited for long."""
         return next((n for w, rate, n in reversed(self._made()) if (w, rate) == (why, rate_per_s)), 0)
 
     def _made(self) -> list[tuple[Why, float, int]]:
-        """The steps of the plan that were begun, with the length that was planned."""
+        """The begun steps of the plan with their planned lengths."""
         return [(p.why, p.rate_per_s, n) for p, n in zip(self._levels, self._lengths(), strict=False)]
 
     @property
     def _levels(self) -> list[Piece]:
-        """The first piece of each."""
+        """The first piece of each level."""
         begun = [next(group) for _, group in groupby(self._pieces, key=lambda piece: piece.plateau)]
         return [piece for piece in begun if piece.why in (Why.LEVEL, Why.AGAIN)]
 
@@ -200,13 +200,13 @@ class _Course:
 
     @property
     def _beyond(self) -> list[Piece]:
-        """What was offered above a candidate that kept up: an estimate may be far too low."""
+        """Rates above a candidate that kept up, because an estimate may be far too low."""
         after = self._levels[len(self._settings.ladder) + 2 :]
         return list(takewhile(lambda piece: piece.why is Why.LEVEL, after))
 
     @property
     def _next_beyond_per_s(self) -> float | None:
-        """A fifth more than both candidates, until something is left behind; before that what lies between the two."""
+        """A fifth more than both candidates until the engine falls behind, but first rates between the two."""
         settings, beyond = self._settings, self._beyond
         lower, higher = sorted(self._levels[len(settings.ladder) :][:2], key=lambda each: each.rate_per_s)
         last = beyond[-1] if beyond else higher
@@ -220,8 +220,9 @@ class _Course:
         return max(last.rate_per_s, higher.rate_per_s) * settings.beyond
 
     def _between_per_s(self, lower: Piece, higher: Piece) -> float | None:
-        """Where nothing tells how batches grow, one of them was too much and the other one was not: a fifth more than
-        that, until that is too much."""
+        """If the growth of batches is unknown, and only the higher candidate was too much: a fifth more than the lower
+        one, until that is too much.
+        """
         if _service(self._warm()) is not None or not self._fell_behind(higher) or self._fell_behind(lower):
             return None
         last = self._beyond[-1] if self._beyond else lower
@@ -232,14 +233,15 @@ class _Course:
         return self._left_behind(self._left_ms(level))
 
     def _left_ms(self, level: Piece) -> float:
-        """How far behind it was in the end of a plateau."""
+        """The delay at the end of a load step."""
         both = zip(self._pieces, self._standings, strict=False)
         return next((s.behind_ms for p, s in reversed(list(both)) if p.plateau == level.plateau), 0.0)
 
     def _level(self) -> Piece | None:
-        """The next step of the plan: the ladder, both candidates, and beyond them until something is left behind; then
-        the candidates anew, in the same order, so that a minute lies between two visits; and what links the end with
-        the beginning."""
+        """The next step of the plan: the ladder, both candidates, and rates beyond them until the engine falls behind;
+        then the candidates again in the same order, so that a minute is between two visits; then the link of the end
+        with the beginning.
+        """
         settings, made = self._settings, self._made()
         step = len(made) - len(settings.ladder)
         if step < 0:
@@ -256,7 +258,7 @@ class _Course:
         return self._piece(again[0], Why.AGAIN) if again else None
 
     def _rung_per_s(self, rung: int) -> float:
-        """The one that links lives is of the same rate in each, unless this engine is another one by far."""
+        """The link has the same rate in each run, unless this engine run has a very different capacity."""
         shares, link_per_s = self._settings.ladder, self._settings.link_per_s
         own_per_s = self.estimate_per_s * shares[rung]
         if rung != LINK or link_per_s is None:
@@ -265,7 +267,7 @@ class _Course:
         return link_per_s if between else own_per_s
 
     def _pulse(self) -> Piece | None:
-        """When all else was offered."""
+        """The burst, which comes last."""
         times, candidates = self._settings.pulse_times, self._levels[len(self._settings.ladder) + 1 :]
         return self._piece(times * self._pulse_base_per_s, Why.PULSE) if times and candidates else None
 
@@ -279,7 +281,7 @@ class _Course:
 
     @property
     def _pulse_base_per_s(self) -> float:
-        """A rate that left nothing behind, so that what a burst leaves is worked off soon."""
+        """A rate without a backlog, so that the burst's backlog is worked off soon."""
         *rungs, candidate = self._levels[: len(self._settings.ladder) + 1]
         second = self._levels[len(self._settings.ladder) + 1]
         lower = min(candidate, second, key=lambda level: level.rate_per_s)
@@ -287,7 +289,9 @@ class _Course:
 
     @property
     def _pulse_windows(self) -> int:
-        """Long enough for some steps of what the engine tells; readers see others at once."""
+        """Long enough for some reports of the engine. Without reports one window is enough, because readers see results
+        at once.
+        """
         begun = next(i for i, piece in enumerate(self._pieces) if piece.why is Why.PULSE)
         first, last = self._standings[0], self._standings[begun - 1]
         steps = last.batches - first.batches
@@ -296,8 +300,9 @@ class _Course:
         return int(np.clip(math.ceil(settings.pulse_steps * step_ms / settings.window_ms), 1, settings.pulse_most))
 
     def _second(self, first_per_s: float) -> float:
-        """Delay grows as 1 / (1 - utilisation). One candidate lies a little below where that meets the objective, the
-        other one at it."""
+        """Delay grows as 1 / (1 - utilisation). One candidate is a little below the rate where that meets the
+        objective, the other one at it.
+        """
         settings = self._settings
         line = _service(self._warm())
         unknown_per_s = settings.stride * first_per_s
@@ -316,8 +321,10 @@ class _Course:
 
     @property
     def estimate_per_s(self) -> float:
-        """Where batches take half of the objective, by what batches took so far: who comes just after one has begun
-        waits for it and for the next one. Without batches: what was done while it fell behind."""
+        """The rate at which batches take half of the objective, by the batches so far: an event that comes just after
+        one has begun waits for it and for the next one. Without batches it is the processed rate while the engine fell
+        behind.
+        """
         settings = self._settings
         line = _service(self._warm())
         if line is None:
@@ -329,8 +336,9 @@ class _Course:
 
     @property
     def _most_per_s(self) -> float:
-        """Clearly less than the lowest rate that the generator did not follow. What it still has to send of a higher
-        rate says nothing of the one that follows."""
+        """A rate clearly below the lowest one that the generator could not send. A lower rate right after such a one is
+        not counted, because the generator is still sending the rest of the higher one.
+        """
         before = [0.0, *(piece.rate_per_s for piece in self._pieces)]
         offered = zip(before, self._pieces, self._standings, strict=False)
         late = [
@@ -345,14 +353,14 @@ class _Course:
         return self._standings[max(0, first - 2) :]
 
     def _kept_up_per_s(self, own: Sequence[int]) -> float:
-        """What was done each second of a plateau that left much behind; else nothing is known of it."""
+        """The processed rate of a load step that left a large backlog; else infinite, because it is unknown."""
         before, after = self._standings[own[0] - 1], self._standings[own[-1]]
         if not self._left_behind(after.behind_ms) or not _told_alike(before, after):
             return math.inf
         return (after.done - before.done) / max(1, after.done_at_ms - before.done_at_ms) * 1000
 
     def _done_per_s(self) -> float:
-        """The most in a window: it is what was done while there was enough to do."""
+        """The highest processed rate of a window, which shows the capacity while there was enough to do."""
         alike = ((a, b) for a, b in pairwise(self._standings) if _told_alike(a, b))
         rates = [(b.done - a.done) / (b.done_at_ms - a.done_at_ms) * 1000 for a, b in alike if b.done > a.done]
         return max(rates, default=self._settings.start_per_s)
@@ -362,7 +370,7 @@ class _Course:
 
 
 def _told_alike(before: Standing, after: Standing) -> bool:
-    """What the engine told and what readers saw have clocks of their own: the two are not compared."""
+    """The engine's reports and the visible results have different clocks, and are not compared."""
     return (before.told_at_ms is None) == (after.told_at_ms is None)
 
 
@@ -372,7 +380,9 @@ def _busy_per_event_ms(before: Standing, after: Standing) -> float:
 
 
 def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
-    """A batch's time without events and for each of them (ms): a line through windows; None where it is no work."""
+    """A batch's time without events and per event (ms), by a line through windows; None if that does not
+    measure work.
+    """
     told = np.array([(s.batches, s.done, s.busy_ms) for s in standings], dtype=np.float64)
     if len(told) < 3 or not told[-1, 0]:
         return None
@@ -380,7 +390,7 @@ def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
     whole = batches > 0
     if whole.sum() < 2:
         return None
-    # Of each window as a mean of its batches, so that no window outweighs another.
+    # Each window is the mean of its batches, so that no window outweighs another.
     size, took = events[whole] / batches[whole], busy[whole] / batches[whole]
     weight = np.sqrt(batches[whole]) / took
     design = np.column_stack((np.ones(len(size)), size)) * weight[:, None]
@@ -390,6 +400,6 @@ def _service(standings: Sequence[Standing]) -> tuple[float, float] | None:
 
 
 def _round(rate_per_s: float) -> float:
-    """To three digits: nobody reads more. Each window of whole seconds holds a whole number of events then."""
+    """Three digits are enough. Then each window of whole seconds has a whole number of events."""
     rate_per_s = max(1.0, rate_per_s)
     return float(round(rate_per_s, min(0, 2 - math.floor(math.log10(rate_per_s)))))

@@ -1,1 +1,1 @@
-"""At which rate does an engine miss its objective? The curve itself is in harness/experiments/curve."""
+"""The search for the rate at which an engine misses its objective. The curve itself is in harness/experiments/curve."""

@@ -1,7 +1,7 @@
-"""A search: latency against the rate, and between which two rates it crosses the objective. Pure.
+"""A search: latency against the rate, and the interval in which it crosses the objective. Pure.
 
-It is made of lives. In each an engine is started once and is offered one rate after the other, which are decided while
-it lives (`curve/steer.py`). All that was measured in all lives gives one answer.
+It has several engine runs. In each an engine is started once and gets one rate after the other, which are chosen while
+it runs (`curve/steer.py`). The measurements of all runs give one answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.experiments.curve.plateau import Measured
 from harness.model import Outcome, RunSpec
 from harness.util.texts import many
 
-# What a scenario may have beside its load, and what a search has in its place.
+# The keys that a search overrides, because it makes its own load.
 WITHOUT: Mapping[str, Any] = {
     "fault": "none",
     "checksum": False,
@@ -29,13 +29,13 @@ WITHOUT: Mapping[str, Any] = {
     "backfill_kill": False,
     "requires": [],
 }
-# So these are no flags of a search: it decides its load itself, and nothing comes before or after that.
+# These are no flags of a search: it chooses its load itself, without any load before or after.
 OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)
-# It begins at so many times the rate of its scenario, at the most.
+# Its first rate is at most so many times the rate of the scenario.
 FASTER = 5
-# Beside its load: starting, draining, reading, judging, measuring. Used to foretell.
+# Estimated time besides the load: starting, draining, reading, judging, measuring.
 OVERHEAD_S = 60
-# Patience is looked at once a window: so much longer than that an event may wait.
+# The delay is checked once per window: an event may wait so many windows longer.
 LATER_WINDOWS = 3
 
 
@@ -51,7 +51,7 @@ QUICK = Settings(lives=1)
 
 @dataclass(frozen=True)
 class Unit:
-    """What the reference engine did on this machine, catching up after it was frozen at a stated rate."""
+    """The reference engine's figures on this machine, catching up after it was frozen at a stated rate."""
 
     catch_up_per_s: float
     cpu_s_per_million: float
@@ -60,19 +60,19 @@ class Unit:
 
 @dataclass(frozen=True)
 class Lived:
-    """One life of the engine, and what its run came to."""
+    """One engine run and the result of its run."""
 
-    run: str  # its directory, below that of the search
+    run: str  # its directory, relative to the search's
     outcome: Outcome
     sentence: str
     seconds: float
-    whole: bool  # it was offered all that was planned for it
-    parts_s: Mapping[str, float] = field(default_factory=dict)  # of these seconds, by what they were spent on
+    whole: bool  # it got all of the planned load
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # of these seconds, by phase
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is known so far."""
+    """The result so far."""
 
     outcome: Outcome
     sentence: str
@@ -88,9 +88,10 @@ class Found:
 
 
 def of(spec: RunSpec, settings: Settings, objective_p99_ms: float | None) -> Settings:
-    """The settings of a search of this run: windows are its own, and so is the objective where it has one.
+    """Return the settings of a search for this run, with its windows, and its objective if it has one.
 
-    A job that does a hundred events a second would work on one window of 50,000/s for an hour and more.
+    The first rate depends on the scenario's: a job that does a hundred events a second would work on one window of
+    50,000/s for an hour and more.
     """
     start_per_s = min(settings.life.start_per_s, FASTER * spec.tape.profile[0].start_per_s)
     life = replace(settings.life, window_ms=spec.window_ms, start_per_s=start_per_s)
@@ -98,18 +99,20 @@ def of(spec: RunSpec, settings: Settings, objective_p99_ms: float | None) -> Set
 
 
 def spec_of_a_life(spec: RunSpec, settings: Settings) -> RunSpec:
-    """What waits longest must not be late for that, whichever partition an overloaded engine reads first."""
+    """Return the spec of an engine run. Its watermark is so large that a long delay makes no event late, whichever
+    partition an overloaded engine reads first.
+    """
     longest_ms = int(settings.life.patience_ms) + LATER_WINDOWS * settings.life.window_ms
     return replace(spec, watermark_ms=max(spec.watermark_ms, longest_ms))
 
 
 def of_a_life(settings: Settings, first: Sequence[Measured]) -> steer.Settings:
-    """`first`: what was measured in the first one, whose link each later one repeats."""
+    """Return the settings of an engine run. It repeats the link of the first run, whose measurements are `first`."""
     return replace(settings.life, link_per_s=lives_of.link_per_s([each.plateau for each in first]))
 
 
 def finished(settings: Settings, lives: Sequence[Lived]) -> bool:
-    """A life that counted wrong ends the search: no other one takes that back."""
+    """Check if the search is done. A run with wrong counts ends it, because no other run can change that."""
     return any(_ends_all(life) for life in lives) or sum(life.whole for life in lives) >= settings.lives
 
 
@@ -118,7 +121,7 @@ def _ends_all(life: Lived) -> bool:
 
 
 def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[Measured]]) -> Found:
-    """`lived`: what was measured in each life that was right."""
+    """Return the result. `lived` are the measurements of each run that was right."""
     objective_ms = settings.life.objective_p99_ms
     measured = [each for own in lived for each in own]
     answer = _answer([own for own in lived if own], objective_ms) if measured else None
@@ -138,7 +141,7 @@ def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[M
 
 
 def _answer(lived: Sequence[Sequence[Measured]], objective_ms: float) -> crossing.Answer:
-    """No interval lies where nobody could send."""
+    """The interval is withheld if it is at rates that the generator could not send."""
     answer, measured = lives_of.answer(lived, objective_ms), [each for own in lived for each in own]
     limit_per_s = generators_limit_per_s(measured)
     if limit_per_s is None or answer.high_per_s is None or answer.high_per_s < _highest_sound(measured):
@@ -164,7 +167,7 @@ def _sentence(answer: crossing.Answer, measured: Sequence[Measured], objective_m
 
 
 def _missed_everywhere(measured: Sequence[Measured], objective_ms: float) -> str:
-    """An objective below what an engine can do has no rate, and few events suffice to see it."""
+    """An objective below the engine's least latency is missed at every rate, which few events suffice to show."""
     halves = {rate: min(visit.events.quantile_ms(0.5) for visit in own) for rate, own in visits(measured).items()}
     if not halves or any(not half > objective_ms for half in halves.values()):
         return ""
@@ -187,8 +190,9 @@ def highest_held(known: Sequence[Label]) -> Label | None:
 
 
 def generators_limit_per_s(measured: Sequence[Measured]) -> float | None:
-    """The lowest rate that it did not send as planned, where every higher one was not either. A look goes far beyond
-    what an engine can do, and says nothing of that."""
+    """Return the lowest rate that was not sent as planned, if all higher rates were not either. Looks are left out,
+    because they go far beyond the capacity.
+    """
     late = [each.plateau.rate_per_s for each in measured if each.plateau.why in COUNTED and each.unsound]
     return min((rate for rate in late if rate > _highest_sound(measured)), default=None)
 
@@ -199,7 +203,7 @@ def _highest_sound(measured: Sequence[Measured]) -> float:
 
 
 def shares(found: Found, units: Sequence[Unit]) -> tuple[float, float] | None:
-    """The interval as a share of the reference's rate: the widest, where that was measured more than once."""
+    """Return the interval as a share of the reference's rate; the widest if that was measured more than once."""
     if not units or found.low_per_s is None or found.high_per_s is None:
         return None
     rates = [unit.catch_up_per_s for unit in units]
@@ -207,12 +211,12 @@ def shares(found: Found, units: Sequence[Unit]) -> tuple[float, float] | None:
 
 
 def digits(rate_per_s: float) -> str:
-    """To three of them: nobody knows more."""
+    """Write a rate with three digits, which is all of its precision."""
     return f"{float(f'{rate_per_s:.3g}'):,.0f}"
 
 
 def left_s(settings: Settings, lives: Sequence[Lived]) -> float:
-    """How long the rest takes, about."""
+    """Estimate the time that the rest takes."""
     wanted = 0 if finished(settings, lives) else settings.lives - sum(life.whole for life in lives)
     _, most_s = steer.budget_s(settings.life)["all"]
     each_s = max((life.seconds for life in lives if life.whole), default=float(most_s + OVERHEAD_S))

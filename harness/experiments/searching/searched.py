@@ -1,4 +1,4 @@
-"""A search as it lies in its directory: what was asked, what each life of the engine left, and what follows."""
+"""A search as stored in its directory: its arguments, the files of each engine run, and the answer from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.rundir.store import Store
 from harness.terminal.command_end import short_path
 
 KIND = "search"
-OF_BEFORE = "trials"  # a search of an earlier version holds these: it was made of many runs
+OF_BEFORE = "trials"  # key of a search of an earlier version, which had many runs
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Searched:
 
     path: Path
     spec: RunSpec
-    engine: str  # as a command names it
+    engine: str  # name on the command line
     settings: Settings
     environment: Mapping[str, Any]
-    units: tuple[Unit, ...]  # the reference, as it was measured beside this search
+    units: tuple[Unit, ...]  # figures of the reference engine beside this search
     lives: tuple[Lived, ...]
-    lived: tuple[tuple[Measured, ...], ...]  # what was measured in each that counted right
+    lived: tuple[tuple[Measured, ...], ...]  # measurements of each run with right counts
 
     @cached_property
     def found(self) -> Found:
@@ -42,7 +42,7 @@ class Searched:
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
-        """In all lives."""
+        """The measurements of all engine runs."""
         return tuple(each for own in self.lived for each in own)
 
     @cached_property
@@ -51,7 +51,7 @@ class Searched:
 
     @cached_property
     def visits(self) -> Mapping[float, Sequence[Measured]]:
-        """Those that count, by their rate."""
+        """The visits that count, by rate."""
         return labels.visits(self.measured)
 
     @property
@@ -66,7 +66,7 @@ class Searched:
         return next(label for label in self.labels if label.rate_per_s == rate_per_s)
 
     def load_s(self) -> dict[str, float]:
-        """What the load was spent on, by part."""
+        """Return the length of the load by purpose."""
         found = dict.fromkeys((why.value for why in Why), 0.0)
         for each in self.measured:
             found[each.plateau.why.value] += each.plateau.length_s
@@ -74,7 +74,7 @@ class Searched:
 
 
 def engine_of(folder: Folder) -> str:
-    """Its name for commands. An earlier version kept the id alone, which names a shipped engine."""
+    """Return the engine's name for commands. An earlier version stored the id alone, which names a shipped engine."""
     return folder.part("engine", str) if folder.holds("engine") else folder.part("spec", RunSpec).engine
 
 
@@ -87,7 +87,7 @@ def refuse_an_older(folder: Folder) -> None:
 
 
 def read(folder: Folder) -> Searched:
-    """Refused, by its name, when it is missing, torn or not that of a search."""
+    """Read a search. Raises UsageError if it is missing, torn or no search."""
     refuse_an_older(Folder.open(folder.path, KIND))
     lives = folder.part("lives", tuple[Lived, ...])
     stores = [Store(folder.path / life.run) for life in lives]

@@ -1,4 +1,4 @@
-"""The table of ads, as the benchmark keeps it in Redis."""
+"""The benchmark's table of ads in Redis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ UUID_LENGTH = 36
 
 
 def read_ads(client: redis.Redis) -> dict[str, str]:
-    """Ad -> campaign. The benchmark keeps each pair as a plain string; all else there has another type or key."""
+    """Return the campaign of each ad. The benchmark stores each pair as a plain string; all other keys there differ in
+    type or length.
+    """
     keys = [key for key in client.scan_iter(_type="string", count=5000) if len(key) == UUID_LENGTH]
     ads: dict[str, str] = {}
     for start in range(0, len(keys), 5000):

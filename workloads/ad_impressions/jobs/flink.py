@@ -2,7 +2,7 @@
 
     python flink.py CONFIG.json
 
-SIGTERM ends it in order. Started again with the same checkpoint folder it goes on where it was.
+SIGTERM ends it cleanly. With the same checkpoint folder it continues where it was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Flink job as a batch, in one JVM: the topic from its beginning up to now, counted anew whenever it has grown.
+"""The Flink job as a batch in one JVM: it counts the topic from its beginning up to now, again whenever it has grown.
 
     python flink_batch.py CONFIG.json
 

@@ -1,7 +1,7 @@
-"""The query of the Flink job over input that ends: a range of the topic's offsets, and files where older events lie.
+"""The query of the Flink job over bounded input: a range of the topic's offsets, and files with older events.
 
-It is that of flink_query.py but for the condition on the watermark: a batch has all events before it counts the first
-one, so that none is late, and each count comes out once. No order of theirs matters either.
+It is the query of flink_query.py without the condition on the watermark: a batch has all events before it counts the
+first one, thus none is late, and each count is written once. The order of events does not matter either.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BYTES = f"{KAFKA_INSIDE}common.serialization.ByteArrayDeserializer"
 
 
 class Topic:
-    """How long it is by now, by the Kafka client that Flink's connector brings along."""
+    """The current end of the topic, by the Kafka client in Flink's connector."""
 
     def __init__(self, config: Config) -> None:
         add_jars_to_context_class_loader([Path(jar).as_uri() for jar in config["jars"]])
@@ -57,7 +57,7 @@ class Topic:
 
 
 def count(tables: TableEnvironment, config: Config, ends: Offsets, batch: int) -> None:
-    """All below these offsets."""
+    """Count all records below these offsets."""
     for statement in input_of(config, ends):
         tables.execute_sql(statement)
     tables.create_temporary_function("to_redis", redis_writer(config, batch))
@@ -66,7 +66,7 @@ def count(tables: TableEnvironment, config: Config, ends: Offsets, batch: int) -
 
 
 def input_of(config: Config, ends: Offsets) -> list[str]:
-    """The table that the query reads. Each batch makes it anew."""
+    """Return the statements for the input table. Each batch makes it anew."""
     gone = [f"DROP TEMPORARY {kind} IF EXISTS {name}" for kind, name in (("VIEW", "impressions"), ("TABLE", NEWER))]
     newer = table(NEWER, config, {**source_options(config), **range_options(config, ends)})
     if not config["history"]:
@@ -79,7 +79,7 @@ def input_of(config: Config, ends: Offsets) -> list[str]:
 
 
 def redis_writer(config: Config, batch: int) -> Any:
-    """to_redis(campaign_id, window_start_ms, total): totals as they stand."""
+    """Return the function to_redis(campaign_id, window_start_ms, total), which writes totals."""
     place, crash_points = (config["redis"], config["redis_prefix"]), CrashPoints(Path(config["crash_path"]))
 
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:

@@ -1,6 +1,7 @@
-"""A JobManager and a TaskManager of Flink as children of this process. Imports no Flink, so that it is tried without.
+"""A JobManager and a TaskManager of Flink as children of this process. A TaskManager that died is started again, as a
+cluster's service manager does.
 
-It does what a cluster's service manager does: a TaskManager that died is started again.
+It imports no Flink, so that it can be tested without.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ STOP_DEADLINE_S = 10.0
 
 
 class Cluster:
-    """Children of this process, in its own process group: whoever kills that kills them too."""
+    """The child processes, in the process group of this process: a kill of the group kills them, too."""
 
     def __init__(self, settings: dict[str, str], home: Path) -> None:
         self._settings = settings
@@ -39,7 +40,7 @@ class Cluster:
             time.sleep(0.1)
 
     def keep(self) -> bool:
-        """Whether there still is a cluster."""
+        """Restart a dead TaskManager. Return False if the JobManager has ended."""
         if self._job_manager.poll() is not None:
             print(f"The JobManager has ended with exit code {self._job_manager.returncode}.", file=sys.stderr)
             return False
@@ -55,7 +56,7 @@ class Cluster:
             process.wait(STOP_DEADLINE_S)
 
     def _start(self, script: str) -> subprocess.Popen[bytes]:
-        """The script becomes the JVM, so that its process is what is watched."""
+        """The script becomes the JVM by exec, so that its process is the watched one."""
         return subprocess.Popen(["bash", str(self._home / "bin" / script), "start-foreground", *self._options])
 
     def _free_slots(self) -> int:

@@ -1,6 +1,7 @@
-"""What the Flink job dropped as late, by places in the topic: Flink writes files of them, and here they become lines.
+"""Events that the Flink job dropped as late, by partition and offset: Flink writes files of them, which become lines
+here.
 
-Flink closes a file when a checkpoint is complete, so that what it takes back after a crash is in none.
+Flink closes a file when a checkpoint is complete, thus events that are rolled back after a crash are in no file.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from pathlib import Path
 from workloads.jobs.orders import OWN_OPTION, Config
 
 LATE, NAMED = OWN_OPTION + "late", "named"
-FILE, PARTS = "late.jsonl", "late-parts"  # beside the progress
-CLOSED = "part-*"  # while Flink still writes one, its name begins with a dot
+FILE, PARTS = "late.jsonl", "late-parts"  # in the folder of the progress file
+CLOSED = "part-*"  # the name of an open file begins with a dot
 
 
 def is_named(config: Config) -> bool:
@@ -27,13 +28,15 @@ def parts_folder(config: Config) -> Path:
 
 
 class LateLog:
-    """The lines grow with each look. A crash between two steps names some events twice, which says no more."""
+    """Appends the late events of all closed files. A crash between two steps repeats some lines, which does not change
+    their meaning.
+    """
 
     def __init__(self, config: Config) -> None:
         self._parts = parts_folder(config)
         self._path = Path(config["progress_path"]).with_name(FILE)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write("\n")  # it is there when nothing is late, and a torn line costs only itself
+            file.write("\n")  # the file exists even if nothing is late, and a torn line costs only itself
 
     def take(self) -> None:
         for part in sorted(self._parts.rglob(CLOSED)):

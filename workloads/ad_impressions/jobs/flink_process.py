@@ -1,4 +1,4 @@
-"""What both Flink engines do around their query: settings, checkpoints, progress, and an end in order."""
+"""The shared process of both Flink engines around their query: settings, checkpoints, progress, and a clean end."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from workloads.jobs.redis_results import connect
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2
-HEAP = "-Xmx2g"  # of a JVM that does all
-# Of what a checkpoint holds of a channel.
+HEAP = "-Xmx2g"  # of a JVM that runs everything
+# The state of a channel in a checkpoint.
 CHANNEL_HEAD_BYTES = 4
-FEW_BYTES = 1024  # more than any number of empty buffers takes
+FEW_BYTES = 1024  # empty buffers are always smaller
 
 RESTORED = "execution.state-recovery.path"
 MAY_LOSE_STATE = "execution.state-recovery.ignore-unclaimed-state"
@@ -49,7 +49,7 @@ PLACES = (
     "jobmanager.rpc.port",
 )
 
-# At the end of a job Beam warns of a call that is closed, and shows all of our environment.
+# At the end of a job Beam warns of a closed call, and logs our whole environment.
 LOGGING = """\
 rootLogger.level = WARN
 logger.beam.name = org.apache.beam
@@ -64,7 +64,7 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n%throwable{1
 
 
 def common_settings(config: Config) -> dict[str, str]:
-    """All that is not Flink's default of a job that goes on; what `--conf` says wins."""
+    """Return all settings of a streaming job that are not Flink's defaults. Those of `--conf` take precedence."""
     return {
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.dir": checkpoint_folder(config).as_uri(),
@@ -77,7 +77,7 @@ def common_settings(config: Config) -> dict[str, str]:
 
 
 def batch_settings(config: Config) -> dict[str, str]:
-    """The same of one that comes to its end."""
+    """Return the settings that a batch needs, too."""
     return {
         "pipeline.name": f"streamgauge-{config['run']}",
         "pipeline.jars": ";".join(Path(jar).as_uri() for jar in config["jars"]),
@@ -86,7 +86,7 @@ def batch_settings(config: Config) -> dict[str, str]:
         "table.local-time-zone": "UTC",
         "python.executable": sys.executable,
         "python.client.executable": sys.executable,
-        "python.fn-execution.bundle.time": "50",  # ms: so long a change waits for others
+        "python.fn-execution.bundle.time": "50",  # ms: how long a change waits for others
         "io.tmp.dirs": tempfile.gettempdir(),
         "jobmanager.rpc.address": LOOPBACK,
         "jobmanager.bind-host": LOOPBACK,
@@ -99,7 +99,9 @@ def batch_settings(config: Config) -> dict[str, str]:
 
 
 def told(settings: dict[str, str]) -> dict[str, str]:
-    """For those who compare. Of the jars the names tell the version; where something lies is nobody's concern."""
+    """Return the settings for comparisons, with jars by their file names, which contain the version, and without paths
+    and ports.
+    """
     jars = ", ".join(Path(jar).name for jar in settings["pipeline.jars"].split(";"))
     return {key: value for key, value in settings.items() if key not in PLACES} | {"pipeline.jars": jars}
 
@@ -114,13 +116,13 @@ def checkpoint_folder(config: Config) -> Path:
 
 
 def restored(folder: Path) -> dict[str, str]:
-    """Go on from the newest complete checkpoint of all starts; begin at the beginning if there is none."""
+    """Continue from the newest complete checkpoint of all starts, or begin at the beginning if there is none."""
     newest = newest_checkpoint(folder)
     return {RESTORED: newest.as_uri()} if newest else {}
 
 
 def prepare_java(config: Config, options: str) -> None:
-    """For every JVM that comes from this process: its options, its log on our output, its files where they vanish."""
+    """Prepare all JVMs of this process: their options, their log on our output, their files in the temporary folder."""
     scratch = Path(tempfile.gettempdir())
     conf = scratch / "flink-conf"
     conf.mkdir(exist_ok=True)
@@ -140,8 +142,9 @@ def prepare_java(config: Config, options: str) -> None:
 
 
 def has_data_on_its_way(checkpoint: Path) -> bool:
-    """Whether it holds records that were between two operators, as an unaligned one does: what its source had read by
-    then was not all written. What can't be read any more, because a newer one is there, may have."""
+    """Check if a checkpoint has records in flight between two operators, as an unaligned one may: then not all records
+    before its offsets are written. Return True for a checkpoint that was deleted because a newer one exists.
+    """
     jvm = get_gateway().jvm
     load = jvm.org.apache.flink.runtime.checkpoint.Checkpoints.loadCheckpointMetadata
     try:
@@ -158,7 +161,7 @@ def has_data_on_its_way(checkpoint: Path) -> bool:
 
 
 def holds_data(handle: Any) -> bool:
-    """Behind its head each buffer stands with its length, and Flink keeps empty ones as well, as a length of 0."""
+    """Check for bytes after the head. Flink also stores empty buffers, with a length of 0."""
     if handle.getStateSize() > FEW_BYTES:
         return True
     stream = handle.getDelegate().openInputStream()
@@ -169,10 +172,11 @@ def holds_data(handle: Any) -> bool:
 
 
 class Progress:
-    """A line for each complete checkpoint that has more of the topic than the one before, and all of that written.
+    """Writes a line for each complete checkpoint that has read more of the topic than the last one, if all of it is
+    written.
 
-    The first of a start comes with its own first checkpoint, and also says what it began with. That is looked at before
-    the job runs: later it may be gone. Nobody knows it where Flink may leave out a part of the state.
+    The first line of a start follows its first own checkpoint and also has the restored offsets. These are read before
+    the job runs, because the checkpoint may be deleted later. They are unknown if Flink may skip a part of the state.
     """
 
     def __init__(self, config: Config, settings: dict[str, str]) -> None:
@@ -206,9 +210,9 @@ def path_of(uri: str) -> Path:
 def run(
     config: Config, settings: dict[str, str], begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True
 ) -> int:
-    """Until SIGTERM, or until the job ends, which it never does by itself, or until `keep` says no.
+    """Run until SIGTERM, until the job ends, which it never does by itself, or until `keep` returns False.
 
-    A savepoint outlives a job that was told to end, and its newest checkpoint any other.
+    A job that was stopped leaves a savepoint, and any other its newest checkpoint.
     """
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
@@ -235,14 +239,15 @@ def run(
 
 
 def end(job: JobClient, folder: Path) -> None:
-    """In order. A copy of a savepoint is whole, and one of a checkpoint reads the files of the original.
+    """Stop the job with a savepoint, or cancel it. A copy of a savepoint is complete, whereas a copy of a checkpoint
+    refers to the files of the original.
 
-    PyFlink's own `stop_with_savepoint` names no format, and Flink 2 has no such method any more.
+    PyFlink's own `stop_with_savepoint` names no format, and Flink 2 no longer has such a method.
     """
     canonical = get_gateway().jvm.org.apache.flink.core.execution.SavepointFormatType.CANONICAL
     try:
         savepoint = job._j_job_client.stopWithSavepoint(False, folder.as_uri(), canonical).get()
         kept(path_of(savepoint))
-    except Py4JError as error:  # it is being restored, for one
+    except Py4JError as error:  # for example because it is being restored
         print(f"There is no savepoint, and the newest checkpoint stays: {error}", file=sys.stderr)
         job.cancel().result()

@@ -1,16 +1,17 @@
 """The query of both Flink engines, in SQL: ad impressions from Kafka, counted per campaign and window, into Redis.
 
-It is no window aggregation: such a one tells its counts when the watermark passes, and that lies as far behind as
-events may be late. So that counts are seen to grow, this query groups by the start of the window, and each change comes
-out. What a window aggregation would do besides is said in words: an event is dropped when the watermark has passed the
-end of its window, and the state of a cell goes a good while after its last event. Watermarks move partition by
-partition, so that one which is read more slowly makes nothing late.
+It is no window aggregation: that one would emit a count when the watermark passes, which is delayed by the allowed
+lateness. To show counts while they grow, this query groups by the start of the window and emits each change. The other
+effects of a window aggregation are written out: an event is dropped when the watermark has passed the end of its
+window, and the state of a cell expires some time after its last event. Watermarks advance per partition, so that a
+slower partition makes nothing late.
 
-The changes go through a Python function that is given many rows at a time and writes them. A checkpoint is complete
-when that has written all that came before it: the offsets of a complete checkpoint tell what can be seen in Redis. The
-offsets of an unaligned one do when no record was on its way to that function.
-Flink's own way of telling less often, mini-batches, has no place here: its clock would take the place of the watermark
-in the condition that drops late events.
+The changes go to a Python function that gets many rows at a time and writes them. A checkpoint is complete when it has
+written all rows before the checkpoint, thus the offsets of a complete checkpoint describe the content of Redis. For an
+unaligned checkpoint that holds if no record was on its way to that function.
+
+Flink's own way of emitting less often, mini-batches, can't be used: its clock would replace the watermark in the
+condition that drops late events.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from workloads.jobs.redis_sinks import by_key
 
 Column = Any  # a pandas.Series
 
-# The Kafka client inside the connector's jar goes by another name, also where a setting names one of its classes.
+# The Kafka client inside the connector's jar has another package name, also in settings that name a class.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
@@ -53,7 +54,7 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 
 def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
-    """With all that the query needs but its events, and what writes its counts."""
+    """Return an environment with everything that the query needs but its input and its sink."""
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
@@ -69,7 +70,7 @@ PLACE = """
 
 
 def table(name: str, config: Config, source: Mapping[str, str], more: str = "") -> str:
-    """Events as a table. Only what is of a known ad has a time, and moves the watermark."""
+    """Return the statement for a table of events. Only events of known ads have a time, and advance the watermark."""
     time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
     options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source.items())
     return f"""
@@ -103,7 +104,7 @@ def client_settings(config: Config) -> dict[str, str]:
 def counting(config: Config, condition: str) -> str:
     counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
     at = newest = used = ""
-    if chosen_more(config, (FIELD,)) == FIELD:  # a field that nobody uses is left out of the state
+    if chosen_more(config, (FIELD,)) == FIELD:  # Flink leaves an unused field out of the state
         at, newest, used = ", event_time_ms", ", MAX(event_time_ms) AS newest", " WHERE newest >= 0"
     return f"""
         INSERT INTO written
@@ -123,7 +124,7 @@ def in_time(config: Config) -> str:
 
 
 def naming(config: Config) -> str:
-    """The same with its condition turned round."""
+    """Return the statement with the opposite condition, for late events."""
     return f"""
         INSERT INTO late
         SELECT source_partition, source_offset FROM ({events(config, "source_partition, source_offset")})
@@ -145,7 +146,7 @@ def late_table(folder: Path) -> str:
     return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
-# KEYS: totals, times of update. ARGV: time, then window and total in turns. A script runs in one piece.
+# KEYS: totals, times of update. ARGV: time, then window and total in turns. A script is atomic.
 WRITE_LARGER = """
 for i = 2, #ARGV, 2 do
   if tonumber(ARGV[i + 1]) > tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '-1') then
@@ -157,9 +158,10 @@ end
 
 
 def redis_writer(config: Config) -> Any:
-    """to_redis(campaign_id, window_start_ms, total): totals as they stand, each cell's newest of the rows at hand.
+    """Return the function to_redis(campaign_id, window_start_ms, total), which writes the newest total of each cell
+    among its rows.
 
-    A total only grows: a smaller one than Redis has is of a time before, told again after a crash, and is left out.
+    Totals only grow: a total below the one in Redis is an older one, emitted again after a crash, and is skipped.
     """
     place = config["redis"], config["redis_prefix"]
 
@@ -177,7 +179,7 @@ def redis_writer(config: Config) -> Any:
 
 @functools.cache
 def connection(url: str, prefix: str) -> Redis:
-    """One for all that writes in a worker."""
+    """Return the one connection of a worker."""
     return connect({"redis": url, "redis_prefix": prefix})
 
 

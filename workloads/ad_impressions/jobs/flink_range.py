@@ -1,6 +1,6 @@
-"""Which part of the topic a batch of Flink reads, and what of the files beside it.
+"""The part of the topic that a batch of Flink reads, and the events that count from the files.
 
-Imports no Flink, so that it is tried without.
+It imports no Flink, so that it can be tested without.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ALL = "TRUE"
 
 
 def range_options(config: Config, ends: Offsets) -> dict[str, str]:
-    """Of the source: from where the files end, if there are some, to below these offsets."""
+    """Return the options of the source: from the end of the files, if there are any, to below these offsets."""
     bounds = {"scan.bounded.mode": "specific-offsets", "scan.bounded.specific-offsets": as_option(ends)}
     if not config["history"]:
         return bounds
@@ -26,6 +26,8 @@ def as_option(offsets: Offsets) -> str:
 
 
 def conditions(config: Config) -> tuple[str, str]:
-    """Of events in files, and in the topic. By time both have what lies around the seam, and each counts from one."""
+    """Return the conditions for events in files and in the topic. For a seam by time both hold the events around the
+    seam, and each event counts from one of them.
+    """
     until_ms = config["history"]["until_ms"]
     return (ALL, ALL) if until_ms is None else (f"event_time_ms < {until_ms}", f"event_time_ms >= {until_ms}")

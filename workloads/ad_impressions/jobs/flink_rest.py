@@ -1,5 +1,6 @@
-"""What Flink tells of a job by its REST interface: how long each checkpoint took, and how large it was. Imports no
-Flink, so that it is tried without.
+"""Duration and size of each of a Flink job's checkpoints, from its REST interface.
+
+It imports no Flink, so that it can be tested without.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any
 from workloads.jobs.orders import Config
 
 LOOPBACK = "127.0.0.1"
-FILE = "checkpoints.jsonl"  # beside the progress
-ASK_EVERY_S = 1.0  # Flink remembers the last ten
+FILE = "checkpoints.jsonl"  # in the folder of the progress file
+ASK_EVERY_S = 1.0  # Flink keeps the last ten
 REPLY_TIMEOUT_S = 5.0
 UNDER_WAY = "IN_PROGRESS"
-# The interface is on this machine: a proxy that the shell names would look for it on another one.
+# The interface is on this machine, where a proxy from the environment could not reach it.
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -30,21 +31,21 @@ def free_port() -> int:
 
 
 def answer_of(settings: Mapping[str, str], path: str) -> Any:
-    """OSError: it does not listen, or not yet."""
+    """Return the answer to a request. Raises OSError if Flink does not listen, or not yet."""
     place = f"http://{settings['rest.address']}:{settings['rest.port']}"
     with DIRECT.open(f"{place}/{path}", timeout=REPLY_TIMEOUT_S) as answer:
         return json.load(answer)
 
 
 class CheckpointLog:
-    """A line for each checkpoint that is over, also one that failed. A savepoint is none."""
+    """Writes a line for each checkpoint that has ended, including failed ones, but not for savepoints."""
 
     def __init__(self, config: Config, settings: Mapping[str, str]) -> None:
         self._settings = settings
         self._path = Path(config["progress_path"]).with_name(FILE)
         self._told: set[int] = set()
         self._due_s = 0.0
-        self._add(["\n"])  # a torn line of the start before costs only itself
+        self._add(["\n"])  # a torn line of the last start costs only itself
 
     def take(self, job: str) -> None:
         if time.monotonic() < self._due_s:
@@ -52,7 +53,7 @@ class CheckpointLog:
         self._due_s = time.monotonic() + ASK_EVERY_S
         try:
             known = answer_of(self._settings, f"jobs/{job}/checkpoints")["history"]
-        except OSError:  # it is asked again
+        except OSError:  # the next call asks again
             return
         over = [each for each in known if each["status"] != UNDER_WAY and each["id"] not in self._told]
         self._told.update(each["id"] for each in over)
@@ -70,8 +71,9 @@ def lines(over: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def told(checkpoint: Mapping[str, Any]) -> dict[str, int | bool]:
-    """From when it was begun until the last task had confirmed it. `in_flight_bytes` were on their way between two
-    tasks: an unaligned checkpoint keeps them, and an aligned one waits for them."""
+    """Convert a checkpoint to a line. The duration ends when the last task has acknowledged. `in_flight_bytes` were
+    between two tasks: an unaligned checkpoint stores them, and an aligned one waits for them.
+    """
     return {
         "at": checkpoint["trigger_timestamp"],
         "took_ms": checkpoint["end_to_end_duration"],

@@ -1,9 +1,9 @@
-"""The Flink job on a standalone cluster: a JobManager and a TaskManager, each a process, and this one that submits.
+"""The Flink job on a standalone cluster: a JobManager and a TaskManager as processes, and this process, which submits.
 
     python flink_standalone.py CONFIG.json
 
-It does what a cluster's service manager does: a TaskManager that died is started again, and Flink by itself restores
-the job from its newest checkpoint. When the JobManager died it ends, and the next start goes on from that checkpoint.
+As a cluster's service manager does, it restarts a TaskManager that died, and Flink restores the job from its newest
+checkpoint by itself. If the JobManager dies it ends, and the next start continues from that checkpoint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from workloads.jobs.progress_log import tell_settings
 
 
 def cluster_settings(config: Config) -> dict[str, str]:
-    """A TaskManager that is gone is missed after two heartbeats; one that only is slow has the usual time."""
+    """Return the settings. A dead TaskManager is detected after two failed heartbeats; a slow one has the usual
+    timeout.
+    """
     common = common_settings(config)
     (python_jar,) = (FLINK_HOME / "opt").glob("flink-python-*.jar")
     return {

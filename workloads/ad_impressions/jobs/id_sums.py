@@ -1,8 +1,8 @@
-"""What a job adds to a count in checksum mode: two sums over the ids of the counted events, which show a loss that a
-duplicate hides. An event's id is the last twelve hex digits of its user id.
+"""The sums that a job adds to a count in checksum mode: two sums over the ids of the counted events, which reveal a
+loss that a duplicate hides. An event's id is the last twelve hex digits of its user id.
 
-In Redis: hash `sums:<campaign>`, field `<window start in ms>` -> "S1,S2", with S1 = sum of the ids modulo 2^48 and
-S2 = sum of (id mod p)^2 modulo p, p = 2^31 - 1.
+In Redis: hash `sums:<campaign>`, field `<window start in ms>` -> "S1,S2", with S1 = sum of the ids modulo 2^48 and S2 =
+sum of (id mod p)^2 modulo p, p = 2^31 - 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A job in Java, when the files of its history were looked at.
+"""Checks the files of the history, then starts a job in Java.
 
     python java_job.py CONFIG.json JAVA WORD...
 
-The words start the job, which gets the same orders and takes the place of this process.
+The words are the job's command. The job gets the same run config and replaces this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a later version of a job has more than this one: its plan is another, and its answer is the same. For upgrades.
+"""Additions of a later version of a job, for upgrades: its plan differs and its answer is the same.
 
-The option `streamgauge.more` chooses one.
+The option `streamgauge.more` selects one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from workloads.jobs.orders import OWN_OPTION, Config
 
 MORE_OPTION = OWN_OPTION + "more"
 NOTHING = "nothing"
-FIELD = "field"  # each cell keeps the newest time of its events beside its count
+FIELD = "field"  # each cell also stores the newest time of its events
 
 
 def chosen_more(config: Config, known: Sequence[str]) -> str:

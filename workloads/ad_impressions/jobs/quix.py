@@ -2,9 +2,9 @@
 
     python quix.py CONFIG.json
 
-Exactly once as Quix Streams means it: offsets, state and what it sends between its two halves are one transaction.
-Redis is outside of it. So totals are written, and only where they are higher than what is there: after a crash the
-state goes back to its last commit and counts up again, which nobody who reads the results shall see.
+It is exactly once as Quix Streams defines it: offsets, state and the records between its two halves are one
+transaction. Redis is outside of it. Therefore totals are written only where they exceed the stored ones: after a crash
+the state goes back to its last commit and counts up again, which must not be visible in the results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from workloads.jobs.redis_results import connect, updated_key
 
 OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and a dot in their names
 COMMIT_EVERY_S = 0.25
-POLL_S = 0.05  # an idle consumer holds up the commit for so long
+POLL_S = 0.05  # an idle consumer delays the commit by this
 LOOK_EVERY_S = 0.2
 ANSWER_WITHIN_S = 5.0
 
@@ -47,7 +47,9 @@ View = tuple[str, int]  # campaign, event time in ms
 
 
 class HighestTotals(BatchingSink):  # type: ignore[misc]
-    """Called with what has changed in a partition since the last checkpoint, just before the next one is committed."""
+    """A sink that is called with the changes of a partition since the last checkpoint, just before the next one is
+    committed.
+    """
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__()
@@ -64,32 +66,33 @@ class HighestTotals(BatchingSink):  # type: ignore[misc]
 
 
 class Late:
-    """How many views came after their window was closed, since this start."""
+    """Counts the views that came after their window was closed, since this start."""
 
     count = 0
 
     def __call__(self, *_: object) -> bool:
         self.count += 1
-        return False  # no line in the log for each
+        return False  # prevents a log line for each
 
 
 def views_of(ads: Mapping[str, str], value: bytes | None) -> Iterator[View]:
-    """The view that a record is, if it is one and counts."""
+    """Yield the view of a record, if it is one that counts."""
     event = parse(value)
     if event and event.event_type == "view" and event.ad_id in ads and is_time(event.event_time):
         yield ads[event.ad_id], int(event.event_time)
 
 
 class Progress(threading.Thread):
-    """Tells how far the job is, by what is committed and not by what it means to do.
+    """Reports the job's progress by committed offsets.
 
-    A committed offset of the run's topic says only that its views lie in the topic between the two halves. So such
-    offsets are told when all that lay there afterwards is committed too.
+    A committed offset of the run's topic only means that its views are in the topic between the two halves. Therefore
+    such offsets are reported once everything that was in that topic by then is committed, too.
     """
 
     def __init__(self, config: Config, between: str, late: Late) -> None:
         super().__init__(name="progress", daemon=True)
-        # They only ask, and never join. (The admin client of librdkafka 2.12 dies of a coordinator that has moved.)
+        # They only read offsets, and never join the group. (The admin client of librdkafka 2.12 dies of a coordinator
+        # that has moved.)
         asking = {**connection(config), "group.id": group_of(config)}
         self._all = Consumer({**asking, "isolation.level": "read_uncommitted"})
         self._stable = Consumer({**asking, "isolation.level": "read_committed"})
@@ -106,14 +109,14 @@ class Progress(threading.Thread):
 
     def run(self) -> None:
         while True:
-            with suppress(KafkaException):  # it is away: there is nothing to tell
+            with suppress(KafkaException):  # Kafka is down: there is nothing to report
                 self._look()
             time.sleep(LOOK_EVERY_S)
 
     def _look(self) -> None:
         source, done = self._committed(self._source), self._committed(self._between)
         stable, ends = self._ends(self._stable), self._ends(self._all)
-        # Where no transaction is open, the last record is the mark of the last one's end, which nobody reads.
+        # If no transaction is open, the last record is the marker of the last one's end, which no consumer reads.
         last = {each: end - 1 if end == stable[each] else end for each, end in ends.items()}
         if any(done.get(each, 0) < min(last[each], self._wanted_between.get(each, 0)) for each in ends):
             return
@@ -160,8 +163,8 @@ def application(config: Config) -> Application:
         "commit_interval": COMMIT_EVERY_S,
         "consumer_poll_timeout": POLL_S,
         "loglevel": "WARNING",
-        # Started again it is the same member and the same producer: nobody waits until the killed one is missed, and
-        # its open transaction ends at once.
+        # After a restart it is the same member and the same producer: the group does not wait for the session timeout
+        # of the killed one, whose open transaction is aborted at once.
         "consumer_extra_config": {"group.instance.id": group},
         "producer_extra_config": {"transactional.id": group},
     }
@@ -176,7 +179,7 @@ def main(config_path: str) -> None:
     app = application(config)
     records = app.dataframe(app.topic(config["topic"], value_deserializer="bytes"))
     views = records.apply(lambda value: views_of(ads, value), expand=True)
-    # Only here does a view get its own time: a broker would refuse a record that is dated more than an hour ahead.
+    # The event time is set only here, because a broker refuses a record that is dated more than an hour ahead.
     by_campaign = views.group_by(lambda view: view[0], name="by-campaign", key_serializer="str", key_deserializer="str")
     timed = by_campaign.set_timestamp(lambda view, *_: view[1])
     windows = timed.tumbling_window(config["window_ms"], grace_ms=config["watermark_ms"], on_late=late)

@@ -1,7 +1,7 @@
 """The reference job: one plain process that consumes, counts, and writes counts and offsets in one Redis transaction.
 
-Exactly once by construction: a crash loses the transaction with its offsets or keeps it with them. No framework, so
-that it is the baseline which a framework on this machine has to beat.
+It is exactly once by construction: a crash loses the transaction with its offsets or keeps it with them. It uses no
+framework, so that it is the baseline that a framework on this machine has to beat.
 
     python reference.py CONFIG.json
 """
@@ -29,7 +29,7 @@ Cell = tuple[str, int]
 
 
 class Event(msgspec.Struct):
-    """What the query needs of an event. A missing or null field makes it unusable."""
+    """The fields of an event that the query needs. A missing or null field makes it unusable."""
 
     ad_id: str
     event_type: str
@@ -48,7 +48,7 @@ decode_with_user: Decode = msgspec.json.Decoder(IdentifiedEvent).decode
 
 
 class Counts:
-    """Totals per cell, and which of them Redis does not know yet."""
+    """Totals per cell, and the set of cells that Redis does not have yet."""
 
     def __init__(self, ads: Mapping[str, str], window_ms: int, checksum: bool = False) -> None:
         self.ads = ads
@@ -76,7 +76,7 @@ class Counts:
         self.changed.add(cell)
 
     def restore(self, client: redis.Redis) -> None:
-        """As the last transaction left them."""
+        """Load the counts of the last transaction."""
         for campaign in cast(set[str], client.smembers("campaigns")):
             for window, count in client.hgetall(campaign).items():
                 self.totals[campaign, int(window)] = int(count)
@@ -99,7 +99,7 @@ class Counts:
 
 
 def parse(value: bytes | None, decode: Decode = decode) -> Event | None:
-    """None for what is not an event. Broken UTF-8 is mended as Spark does it, and judged by what is left."""
+    """Parse a record; None if it is no event. Broken UTF-8 is replaced as in Spark, and the rest decides."""
     if value is None:
         return None
     try:

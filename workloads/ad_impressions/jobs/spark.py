@@ -2,9 +2,9 @@
 
     python spark.py CONFIG.json
 
-Two shapes of the query. `totals` is the one to show: an event-time window with a watermark, kept in Spark's state, its
-totals written as they change. `deltas` has no state: each batch counts its own events and adds them to Redis, and no
-event is ever too late. The sink implies the shape. Started again with the same checkpoint it goes on where it was.
+The query has two shapes, and the sink implies which. `totals` is the usual one: an event-time window with a watermark
+in Spark's state, whose totals are written as they change. `deltas` has no state: each batch counts its own events and
+adds them to Redis, and no event is ever too late. With the same checkpoint the job continues where it was.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from workloads.jobs.spark_stream import Writer, read_records, start
 YEAR_10000_MS = 253_402_300_800_000
 PARSER_OPTION = OWN_OPTION + "parser"
 
-# What a later version may have more: operators before the counting, without a state and with one, and one after it.
+# Additions of a later version: operators before the counting, without and with a state, and one after it.
 SHUFFLE, DISTINCT, FILTER = "shuffle", "distinct", "filter"
 SHUFFLED_INTO = 3
 MORE = (FIELD, SHUFFLE, DISTINCT, FILTER)
 
 
 def known_views(views: DataFrame, ads: dict[str, str], by: str = CAMPAIGN) -> DataFrame:
-    """Views of known ads as (campaign_id, event_time), with their ids if they come with them. Whatever is not an event
-    turns to null and is filtered out."""
+    """Return views of known ads as (campaign_id, event_time), with their ids if present. A record that is no event
+    becomes null and is filtered out.
+    """
     ids = [ID] if ID in views.columns else []
     rows = pa.table({"ad_id": list(ads.keys()), "campaign_id": list(ads.values())})
     campaigns = views.sparkSession.createDataFrame(rows)
@@ -62,7 +63,7 @@ def known_views(views: DataFrame, ads: dict[str, str], by: str = CAMPAIGN) -> Da
 def views_of(
     parts: Sequence[Part], parse: Parser, ads: dict[str, str], by: str = CAMPAIGN, watermark: str = ""
 ) -> DataFrame:
-    """Of all parts of the input, each with a watermark of its own, if any."""
+    """Return the union of all parts of the input, each with its own watermark, if there is one."""
     found = []
     for records, counts in parts:
         views = known_views(parse(records), ads, by)
@@ -83,7 +84,7 @@ def count_views(views: DataFrame, window_ms: int, more: str = NOTHING) -> DataFr
 
 
 def with_more(parse: Parser, more: str) -> Parser:
-    """With an operator more before the counting. No record is there twice, so that none of them changes anything."""
+    """Add an operator before the counting. Records are unique, thus it does not change the result."""
     if more == SHUFFLE:
         return lambda records: parse(records).repartition(SHUFFLED_INTO)
     if more == DISTINCT:
@@ -92,13 +93,17 @@ def with_more(parse: Parser, more: str) -> Parser:
 
 
 def sums_of_ids() -> tuple[Column, Column]:
-    """Not yet reduced: decimals have room for the ids, and the remainders' squares are small."""
+    """Return the sums without the final modulus: decimals have room for the ids, and the squares of the remainders are
+    small.
+    """
     rest = F.col(ID) % PRIME
     return F.sum(F.col(ID).cast("decimal(15,0)")).alias("s1"), F.sum(rest * rest % PRIME).alias("s2")
 
 
 def make_writer(config: Config) -> Writer:
-    """The cells of a batch come to the driver and go to Redis in one pipeline: there are few of them."""
+    """Return the writer of batches. It collects the cells to the driver and writes them to Redis in one pipeline,
+    because they are few.
+    """
     client = connect(config, retries=config["sink"] in RETRYING)
     crash_points = CrashPoints(Path(config["crash_path"]))
 
@@ -128,7 +133,7 @@ def start_query(session: SparkSession, config: Config, parse: Parser, write: Wri
 def start_over(
     parts: Sequence[Part], config: Config, parse: Parser, write: Writer, *, ends: bool = False
 ) -> StreamingQuery:
-    """`totals` counts in the stream, over all batches; `deltas` counts within each batch."""
+    """Start the query. `totals` counts in the stream, over all batches; `deltas` counts within each batch."""
     window_ms, by, more = config["window_ms"], asked_key(config), chosen_more(config, MORE)
     watermark = f"{config['watermark_ms']} milliseconds" if config["sink"] == "absolute" else ""
     views = views_of(parts, with_more(parse, more), read_ads(connect(config)), by, watermark)

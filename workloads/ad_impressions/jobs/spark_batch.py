@@ -1,8 +1,8 @@
-"""The Spark job as a batch: the topic from its beginning up to now, counted anew whenever something new is in it.
+"""The Spark job as a batch: it counts the topic from its beginning up to now, again whenever it has grown.
 
     python spark_batch.py CONFIG.json
 
-The query is that of spark.py, word for word. No watermark, no state, no checkpoint; see workloads/jobs/batches.py.
+The query is exactly that of spark.py, without watermark, state and checkpoint; see workloads/jobs/batches.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KAFKA_DEADLINE_S = 30
 
 
 class Topic:
-    """How long it is by now. Spark could tell too, by reading all of it."""
+    """The current end of the topic, by Kafka's client. Spark could find it only by reading everything."""
 
     def __init__(self, config: Config) -> None:
         self._name: str = config["topic"]
@@ -37,7 +37,7 @@ class Topic:
             {
                 "bootstrap.servers": config["kafka"]["bootstrap"],
                 **config["kafka"]["librdkafka"],
-                "group.id": f"streamgauge-{config['run']}-batch",  # asked for by the client; nothing is ever committed
+                "group.id": f"streamgauge-{config['run']}-batch",  # the client requires it; nothing is ever committed
             }
         )
 
@@ -53,7 +53,7 @@ class Topic:
 
 
 def parts_below(session: SparkSession, config: Config, ends: Offsets) -> Sequence[Part]:
-    """What lies in files, where something does, and a range of the topic's offsets."""
+    """Return the files, if there are any, and a range of the topic's offsets."""
     reader = spark_stream.of_topic(session.read, config).option("endingOffsets", json.dumps({config["topic"]: ends}))
     if not config["history"]:
         return [Part(reader.load())]

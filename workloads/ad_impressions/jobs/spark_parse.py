@@ -1,6 +1,6 @@
-"""Ways from Kafka's records to views: (ad_id, event_time) of every record whose event_type is "view".
+"""Parsers from Kafka's records to views: (ad_id, event_time) of every record whose event_type is "view".
 
-Each gives exactly the rows of `textbook`, whatever stands in a record; docs/tuning.md has what they cost.
+All return exactly the rows of `textbook` for any records; docs/tuning.md has their costs.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ Parser = Callable[[DataFrame], DataFrame]
 
 
 def textbook(records: DataFrame) -> DataFrame:
-    """As everybody writes it. The optimizer pushes the conditions on the fields below the parsing and repeats it in
-    each of them: every record is parsed once, and every view five times."""
+    """Parse in the usual way. The optimizer pushes the conditions on the fields below the parsing and repeats it in
+    each of them: every record is parsed once, and every view five times.
+    """
     return _views(records.select(F.from_json(_text(), EVENT).alias("event")).select("event.*"))
 
 
 def once(records: DataFrame) -> DataFrame:
-    """The same through a generator, which conditions are not pushed through: every record is parsed once."""
+    """Parse through a generator. The optimizer does not push conditions through it: every record is parsed once."""
     return _views(records.select(F.inline(F.array(F.from_json(_text(), EVENT)))))
 
 
 def prefilter(records: DataFrame) -> DataFrame:
-    """Parsed only where it could be a view: JSON that says "view" has these letters, or a backslash that hides them."""
+    """Parse only possible views: JSON with "view" contains these letters, or a backslash that hides them."""
     return once(records.where(_text().contains("view") | _text().contains("\\")))
 
 
 def pandas(records: DataFrame) -> DataFrame:
-    """As `prefilter`, but parsed in Python; what Python is not sure of is left to Spark."""
+    """Filter as `prefilter`, but parse in Python. Spark parses records that Python might read differently."""
     try:
         from workloads.ad_impressions.jobs.spark_parse_pandas import parse
     except ModuleNotFoundError as error:
@@ -49,7 +50,7 @@ def pandas(records: DataFrame) -> DataFrame:
 
 
 def with_ids(records: DataFrame) -> DataFrame:
-    """As `prefilter`, and of each view its id, which stands at the end of its user id in checksum mode."""
+    """Parse as `prefilter`, and add the id of each view, which is at the end of its user id in checksum mode."""
     some = records.where(_text().contains("view") | _text().contains("\\"))
     events = some.select(F.inline(F.array(F.from_json(_text(), f"{EVENT}, user_id string"))))
     digits = F.substring("user_id", -ID_DIGITS, ID_DIGITS)
@@ -58,7 +59,7 @@ def with_ids(records: DataFrame) -> DataFrame:
 
 
 def of_types(types: Sequence[str]) -> Parser:
-    """As `once`, for another question: events of these types."""
+    """Return a parser like `once` for events of other types."""
 
     def parse(records: DataFrame) -> DataFrame:
         events = records.select(F.inline(F.array(F.from_json(_text(), EVENT))))

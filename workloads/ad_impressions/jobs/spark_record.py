@@ -1,4 +1,4 @@
-"""The fields of a record that count, and what Python makes of them: needs neither Spark nor pandas."""
+"""The fields of a record that count, and their parsing in Python. It needs neither Spark nor pandas."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ NOT_SURE = (None,) * len(FIELDS)
 
 
 def fields_of(value: bytes) -> tuple[str | None, ...]:
-    """What Python's own JSON makes of a record. It says nothing of one that Spark might read in another way: with
-    escapes, broken UTF-8, values that are no texts, or what is no JSON to it."""
+    """Parse a record with Python's JSON. Return NOT_SURE for a record that Spark might read differently: with escapes,
+    broken UTF-8, values that are no strings, or no JSON in Python's view.
+    """
     if b"\\" in value:
         return NOT_SURE
     try:

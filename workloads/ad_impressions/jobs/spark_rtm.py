@@ -1,11 +1,11 @@
-"""The Spark job in Real-Time Mode: the query of spark.py, whose counts come out event by event and not batch by batch.
+"""The Spark job in Real-Time Mode: the query of spark.py, which emits counts event by event and not batch by batch.
 
     python spark_rtm.py CONFIG.json
 
-The tasks of a batch all run at the same time and for as long as the trigger says; then Spark commits offsets and state
-and starts the next batch. So the trigger is no interval between results but one between commits, and a crash repeats
-what came since the last one. The rows go to Redis by a writer of the JVM (RedisWriter.java): those of a Python one
-would stay in its buffers to the end of the batch.
+The tasks of a batch all run at the same time, as long as the trigger says; then Spark commits offsets and state and
+starts the next batch. Thus the trigger is the interval between commits and not between results, and a crash repeats
+everything since the last commit. A writer in the JVM (RedisWriter.java) writes the rows to Redis: a Python one would
+keep them in its buffers until the end of the batch.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
 
-ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # what a job is told when nobody chose
-SHORTEST_TRIGGER = "5 seconds"  # that Spark allows
+ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # the defaults of a run config
+SHORTEST_TRIGGER = "5 seconds"  # the shortest that Spark allows
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 SPARE_SLOTS = 2
 RISING = "rising"
@@ -39,14 +39,15 @@ REAL_TIME = {
     SHUFFLE_PARTITIONS: "2",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # So long a row may wait for others on its way to the state: with Spark's 50, half of a row's latency is this.
+    # How long a row may wait for others on its way to the state: Spark's 50 would be half of a row's latency.
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "10",
 }
 
 
 def in_real_time(config: Config) -> Config:
-    """What this mode wants otherwise; what was chosen stays. A task waits for its events in a slot of its own, so that
-    there have to be slots for all of them, however few cores there are."""
+    """Apply the settings that this mode needs to a run config; the user's own take precedence. Each task waits for its
+    events in its own slot, thus there must be slots for all tasks, however few cores there are.
+    """
     options = REAL_TIME | config["options"]
     slots = config["partitions"] + int(options[SHUFFLE_PARTITIONS]) + SPARE_SLOTS
     return config | {
@@ -68,12 +69,12 @@ def start_query(session: SparkSession, config: Config, parse: Parser) -> Streami
 
 
 class Progress(spark_stream.Progress):
-    """Says too what Spark says of a batch's parts, and from when until when no event was taken before it."""
+    """Also reports the durations of a batch's phases, and the interval before it in which no events were taken."""
 
     def __init__(self, log: ProgressLog, ended: threading.Event, lasts_ms: int) -> None:
         super().__init__(log, ended)
         self._lasts_ms = lasts_ms
-        self._taken_until_ms: int | None = None  # by the batch before
+        self._taken_until_ms: int | None = None  # until when the last batch took events
 
     def line(self, progress: StreamingQueryProgress) -> dict[str, Any]:
         from_ms, end_ms = taken_from_ms(progress), None
@@ -84,21 +85,22 @@ class Progress(spark_stream.Progress):
 
 
 def taken_from_ms(progress: StreamingQueryProgress) -> int:
-    """The tasks of a batch take events as long as the trigger says. What is before their start is part of the end of
-    the batch before; so is what comes after, and that they take so long to start is latency."""
+    """Return when the tasks of a batch began to take events, which they do for the length of the trigger. The time
+    before belongs to the end of the last batch, as does the time after, and the slow start of tasks is latency.
+    """
     took_ms = progress.durationMs
     ended_ms = spark_stream.epoch_ms(progress.timestamp) + took_ms["triggerExecution"]
     return ended_ms - sum(took_ms[part] for part in ("addBatch", "walCommit", "commitOffsets"))
 
 
 def lasts_ms(trigger: str) -> int:
-    """As Spark reads it."""
+    """Parse a trigger as Spark does."""
     triggers = SparkSession.active()._jvm.org.apache.spark.sql.streaming.Trigger  # type: ignore[union-attr]
     return int(triggers.RealTime(trigger).batchDurationMs())
 
 
 def with_sums_in_one(counts: DataFrame) -> DataFrame:
-    """In checksum mode, as Redis holds them: "S1,S2"."""
+    """In checksum mode, join the sums as Redis stores them: "S1,S2"."""
     if "s1" not in counts.columns:
         return counts
     s1, s2 = (F.col("s1") % ID_RANGE).cast("long"), (F.col("s2") % PRIME).cast("long")

@@ -1,5 +1,5 @@
-"""The sinks of spark_sinks.py in checksum mode: each writes the sums of a cell in the same step as its count, and is as
-right or as wrong as its plain sister when a batch comes again.
+"""The sinks of redis_sinks.py in checksum mode. Each writes the sums of a cell in the same step as its count, and is as
+right or wrong as its plain counterpart when a batch runs again.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from workloads.jobs.redis_sinks import Redis, fence_key
 
 
 class Summed(NamedTuple):
-    """A count, and the sums of the ids that it counts."""
+    """A count, and the sums of the counted ids."""
 
     events: int
     s1: int
     s2: int
 
 
-Cells = Mapping[str, Mapping[int, Summed]]  # campaign -> window start in ms -> what is in it
+Cells = Mapping[str, Mapping[int, Summed]]  # campaign -> window start in ms -> content
 Sink = Callable[[Redis, int, Cells], None]
 
 

@@ -1,13 +1,13 @@
-"""The Spark job with its counting written by hand: `transformWithState`, a state and a timer for each cell.
+"""The Spark job with hand-written counting: `transformWithState`, with a state and a timer for each cell.
 
     python spark_tws.py CONFIG.json
 
-What `count` does in spark.py in the JVM is done here in Python, a row at a time: the price of a query that no built-in
-aggregation can express. Late events are dropped by Spark before they get here, as in spark.py: the event time of a row
-is the end of its window, so that a row is late when its window is closed.
+It does in Python, row by row, what `count` does in the JVM in spark.py: this is the price of a query that no built-in
+aggregation can express. Spark drops late events before they get here, as in spark.py: the event time of a row is the
+end of its window, so that a row is late when its window is closed.
 
-Older events in files are counted by a batch, which hands its totals over as the state with which the stream begins. No
-watermark comes with it: what is late by the files is in time for the stream.
+A batch counts older events in files, and its totals become the initial state of the stream. That has no watermark: an
+event that is late by the files is in time for the stream.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ KEY = ("campaign_id", "window_start_ms")
 
 
 class CountViews(StatefulProcessor):
-    """The total of a cell, and a timer at its end, which clears it: from then on each of its events is late."""
+    """The total of a cell, and a timer at its end, which clears it, because all its events are late from then on."""
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
@@ -51,7 +51,7 @@ class CountViews(StatefulProcessor):
         self._total = handle.getValueState("total", "total bigint")
 
     def handleInitialState(self, key: Key, initialState: Row, timerValues: TimerValues) -> None:  # noqa: ARG002, N802, N803
-        """In batch 0, of each cell that a batch over files has counted."""
+        """Set the state of a cell that the batch over files has counted. Spark calls this in batch 0."""
         _, window_start_ms = key
         self._total.update((initialState["count"],))
         self._handle.registerTimer(window_start_ms + self._window_ms)
@@ -81,12 +81,12 @@ class CountViews(StatefulProcessor):
 
 
 def totals(views: DataFrame, config: Config, known: DataFrame | None = None) -> DataFrame:
-    """`known`: what cells hold before the stream begins."""
+    """Return the changed totals. `known` has the counts of cells before the stream begins."""
     window_ms = config["window_ms"]
     in_windows = views.withWatermark("event_time", f"{config['watermark_ms']} milliseconds").select(
         "campaign_id", F.window("event_time", f"{window_ms} milliseconds")
     )
-    # `window_time` is the window's end less a microsecond, and takes the watermark along.
+    # `window_time` is the window's end minus a microsecond, and carries the watermark.
     cells = in_windows.select(
         "campaign_id",
         F.unix_millis("window.start").alias("window_start_ms"),
@@ -119,8 +119,9 @@ def start_query(session: SparkSession, config: Config) -> StreamingQuery:
 
 
 def with_known(known: DataFrame, write: Writer) -> Writer:
-    """Of cells that no event of the stream touches nothing would ever come out: batch 0 writes them too. Run again, it
-    writes the same."""
+    """Return a writer that in batch 0 also writes the known cells: the stream emits nothing for a cell without new
+    events. A repeated batch writes the same.
+    """
 
     def write_all(counts: DataFrame, batch: int) -> None:
         if batch == 0:

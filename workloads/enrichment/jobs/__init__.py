@@ -1,1 +1,1 @@
-"""Each order, with what its user ordered before."""
+"""Jobs that emit each order with the earlier orders of its user."""

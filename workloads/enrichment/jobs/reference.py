@@ -2,9 +2,10 @@
 
     python reference.py CONFIG.json
 
-An order is answered when all that was in the log a moment ago was read, and the newest time in it, less the lateness
-that is allowed, has reached the order's own; or when nothing has come for a second. Its output says of which record it
-is, so that after a crash the topic of the outputs tells what has come out: exactly once, and nothing else is kept.
+An order is answered when everything that was in the log a moment ago was read, and the newest time in it minus the
+allowed lateness has reached the order's own time; or when no record has come for a second. Each output names its
+record, so that after a crash the output topic shows what was emitted: this makes the job exactly once without any other
+state.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Place = tuple[int, int]  # partition and offset of a record
 
 
 class Order(msgspec.Struct):
-    """What the question needs of an event. Without it a record is unusable."""
+    """The fields of an event that the question needs. A record without them is unusable."""
 
     user: str
     ordered_at: int
@@ -44,7 +45,7 @@ decode_order = msgspec.json.Decoder(Order).decode
 
 
 class Orders:
-    """What was read, and of it what has not come out yet."""
+    """The orders that were read, and those that are not emitted yet."""
 
     def __init__(self, out: set[Place], watermark_ms: int) -> None:
         self._out, self._allowed_ms = out, watermark_ms
@@ -67,7 +68,7 @@ class Orders:
             heappush(self._held, (order.ordered_at, place, event, order.user))
 
     def answered(self, *, idle: bool) -> list[bytes]:
-        """The outputs that are due, in order of their events' times."""
+        """Return the outputs that are due, in order of event time."""
         until_ms = self._newest_ms if idle else self._newest_ms - self._allowed_ms
         outputs = []
         while self._held and self._held[0][0] <= until_ms:
@@ -78,7 +79,7 @@ class Orders:
         return outputs
 
     def done(self, read: Mapping[int, int]) -> dict[int, int]:
-        """How far each partition has come out, of which so much was read."""
+        """Return the offset up to which each partition was emitted, given the offsets that were read."""
         done = dict(read)
         for _, (partition, offset), *_ in self._held:
             done[partition] = min(done[partition], offset)
@@ -86,7 +87,7 @@ class Orders:
 
 
 class Topic:
-    """Of the outputs: what came out before, and whole transactions that come out now."""
+    """The output topic: its earlier outputs, and new ones in whole transactions."""
 
     def __init__(self, config: Config) -> None:
         self._name, self._group = config["results_topic"], f"streamgauge-{config['run']}-out"
@@ -95,7 +96,7 @@ class Topic:
         self._producer = Producer(
             {**known, "transactional.id": f"streamgauge-{config['run']}-enrichment", "linger.ms": 0}
         )
-        # From here on whoever was started before can't commit any more, and what it left open is aborted.
+        # From here on an earlier start of this job can't commit any more, and its open transaction is aborted.
         self._producer.init_transactions(ANSWER_S)
 
     def out(self) -> set[Place]:
@@ -156,7 +157,9 @@ class Job:
         return ends
 
     def _read_to(self, ends: dict[int, int]) -> None:
-        """All partitions as far as they went at one moment: else one would be ahead of the watermark of the others."""
+        """Read all partitions up to their ends at one moment, else one would be ahead of the watermark of the
+        others.
+        """
         while not self._stopped() and any(self._offsets[each] < end for each, end in ends.items()):
             for message in self._consumer.consume(CONSUME_MAX, CONSUME_WAIT_S):
                 self._take(message)

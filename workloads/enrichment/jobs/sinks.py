@@ -1,7 +1,7 @@
-"""Two ways to bring a batch's outputs into a topic of Kafka. They differ in what happens when Spark runs a batch again.
+"""Two sinks that write a batch's outputs into a Kafka topic. They differ when Spark runs a batch again.
 
-`kafka` is Spark's own: at least once, so that a batch that comes again leaves again. `transaction` writes each batch in
-one transaction, which also says which batch it is: one that has left already is skipped.
+`kafka` is Spark's own: at least once, thus a repeated batch is emitted twice. `transaction` writes each batch in one
+transaction with the number of the batch: a batch that was emitted already is skipped.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from workloads.jobs.spark_stream import Writer
 
 ANSWER_S = 30.0
 AGAIN_S = 0.2
-# A broker that has just started answers so until it has loaded the group.
+# A broker that has just started returns these until it has loaded the group.
 LOADING = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def own_writer(config: Config) -> Writer:
-    """What `writeStream.format("kafka")` does, between places where a test may want this job to die."""
+    """Return a writer that does the same as `writeStream.format("kafka")`, between crash points."""
     crash_points = CrashPoints(Path(config["crash_path"]))
     kafka = {f"kafka.{key}": value for key, value in config["kafka"]["java"].items()}
     options = {**kafka, "kafka.bootstrap.servers": config["kafka"]["bootstrap"], "topic": config["results_topic"]}
 
     def write(outputs: DataFrame, batch: int) -> None:
-        held = outputs.persist()  # asked twice, a stateful query would be run twice
+        held = outputs.persist()  # without it a stateful query would be run twice
         crashes = crash_points.at if held.count() else _nowhere
         crashes("c1", batch)
         held.write.format("kafka").options(**options).save()
@@ -42,8 +42,9 @@ def own_writer(config: Config) -> Writer:
 
 
 def transaction_writer(config: Config) -> Writer:
-    """All outputs come to the driver, which has one producer: a transaction can't be shared by executors. A batch has a
-    few thousand of them; where it has millions, this is not the way."""
+    """Return a writer that collects all outputs to the driver, whose producer writes them: executors can't share a
+    transaction. That is fine for a few thousand outputs per batch, and not for millions.
+    """
     crash_points, batches = CrashPoints(Path(config["crash_path"])), Batches(config)
 
     def write(outputs: DataFrame, batch: int) -> None:
@@ -58,8 +59,9 @@ WRITERS: dict[str, Callable[[Config], Writer]] = {"transaction": transaction_wri
 
 
 class Batches:
-    """Whole transactions, each with the number of its batch: it is the offset of a consumer group, which Kafka commits
-    together with the records or not at all."""
+    """Writes whole transactions, each with the number of its batch as the offset of a consumer group, which Kafka
+    commits together with the records or not at all.
+    """
 
     def __init__(self, config: Config) -> None:
         known = {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
@@ -67,7 +69,7 @@ class Batches:
         self._topic = config["results_topic"]
         self._group = Consumer({**known, "group.id": name, "enable.auto.commit": False})
         self._producer = Producer({**known, "transactional.id": name, "linger.ms": 0})
-        # From here on a driver that was started before can't commit any more, and what it left open is aborted.
+        # From here on an earlier driver can't commit any more, and its open transaction is aborted.
         self._producer.init_transactions(ANSWER_S)
         self._next = max(self._position(), 0)  # negative: there is none yet
 
@@ -87,7 +89,7 @@ class Batches:
         crash_points.at("c4", batch)
 
     def _position(self) -> int:
-        """The offset of the group."""
+        """The offset of the group. Retries while the broker is loading the group."""
         ends_s = time.monotonic() + ANSWER_S
         while True:
             try:
@@ -106,4 +108,4 @@ class Batches:
 
 
 def _nowhere(_point: str, _batch: int) -> None:
-    """A batch without outputs is none to crash in."""
+    """A batch without outputs has no crash points."""

@@ -1,10 +1,10 @@
-"""The Spark job of enrichment: each order, with what its user ordered before, into a topic of Kafka.
+"""The Spark job of enrichment: each order, with the earlier orders of its user, into a Kafka topic.
 
     python spark_tws.py CONFIG.json
 
-One `transformWithState` keeps all that is known of a user: how many orders lie in which window, and which orders wait.
-A timer at the earliest of these answers them when the watermark has passed it. So there is one stateful operator, and
-the rule by which Spark drops what is late is known: an order whose time is not beyond the watermark.
+One `transformWithState` holds the state of a user: the number of orders in each window, and the waiting orders. A timer
+at the earliest waiting order answers it when the watermark has passed it. So there is one stateful operator, and the
+rule by which Spark drops late events is known: an order whose time is not after the watermark.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ windows array<struct<ends: bigint, orders: bigint>>, waiting array<struct<ordere
 """
 OUTPUT = "user string, event bigint, orders bigint"
 
-Waiting = list[tuple[int, int]]  # time and number of the event
+Waiting = list[tuple[int, int]]  # event time and number
 
 
 class Enrich(StatefulProcessor):
-    """What is known of a user."""
+    """The state of a user."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -63,8 +63,9 @@ class Enrich(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[Row]:
-        """All that the watermark has passed, in order of their times. Several timers of a user may be over at once: the
-        first one answers for all of them."""
+        """Answer all orders that the watermark has passed, in order of their times. Several timers of a user may expire
+        at once: the first one answers for all of them.
+        """
         watermark_ms = timerValues.getCurrentWatermarkInMs()
         windows, waiting = self._known()
         due = sorted(each for each in waiting if each[0] <= watermark_ms)
@@ -85,7 +86,7 @@ class Enrich(StatefulProcessor):
 
 
 def orders_of(records: DataFrame) -> DataFrame:
-    """Whatever is no order has no user, no time or no number, and is left out."""
+    """Parse orders. A record that is no order lacks a user, a time or a number, and is left out."""
     number = F.conv(F.col("key").cast("string"), 16, 10).cast("bigint").alias("event")
     events = records.select(number, F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
     return events.where(F.col("event").isNotNull() & F.col("ordered_at").isNotNull() & F.col("user").isNotNull())

@@ -1,1 +1,1 @@
-"""Page visits, counted: side by side and in windows that overlap."""
+"""Jobs that count page visits: in tumbling windows, sliding windows and sessions."""

@@ -1,4 +1,4 @@
-"""The reference job of page visits: one plain process that keeps every window's visitors in memory, and in Redis.
+"""The reference job of page visits: one plain process that keeps every window's visitors in memory and in Redis.
 
 python reference.py CONFIG.json
 """
@@ -19,14 +19,14 @@ from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
 
-STATE = "reference:visitors:"  # then country and window: a set
+STATE = "reference:visitors:"  # followed by country and window: a set
 
 Cell = tuple[str, int]  # country, beginning of the window
-Record = tuple[bytes | None, int]  # its value, and the time that it has in Kafka
+Record = tuple[bytes | None, int]  # its value, and its timestamp in Kafka
 
 
 class Visit(msgspec.Struct):
-    """What the query needs of an event. Without it a record is unusable."""
+    """The fields of an event that the query needs. A record without them is unusable."""
 
     visitor: str
     country: str
@@ -41,7 +41,7 @@ def record_of(message: Message) -> Record:
 
 
 class Visits:
-    """Visits and visitors of each cell, and what of both Redis does not know yet."""
+    """Visits and visitors of each cell, and the visitors that Redis does not have yet."""
 
     def __init__(self, step_ms: int, time: str) -> None:
         self._step_ms, self._time = step_ms, time
@@ -67,13 +67,15 @@ class Visits:
             self.added[cell] |= new
 
     def _time_of(self, visit: Visit, stamped_ms: int) -> int:
-        """By which a visit belongs to a window. Whether Kafka's is the client's or its own, the topic decides."""
+        """The time that decides a visit's windows. The topic decides if Kafka's timestamp is the client's or the
+        broker's.
+        """
         if self._time == "event":
             return visit.seen_at
         return now_ms() if self._time == "processing" else stamped_ms
 
     def restore(self, client: redis.Redis) -> None:
-        """As the last transaction left them."""
+        """Load the state of the last transaction."""
         for key in client.scan_iter(f"{STATE}*", count=5000):
             country, _, opens = key.removeprefix(STATE).rpartition(":")
             cell = country, int(opens)

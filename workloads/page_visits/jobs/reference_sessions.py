@@ -2,8 +2,8 @@
 
     python reference_sessions.py CONFIG.json
 
-A visit may begin a session, join one, begin it earlier, or make one of two. A session is named by its first visit, so
-that its name goes away when it begins earlier.
+A visit may begin a session, join one, begin it earlier, or merge two. A session is named by its first visit, thus its
+name disappears when it begins earlier.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
 
-STATE = "reference:sessions"  # a hash: visitor -> all of his sessions
+STATE = "reference:sessions"  # a hash: visitor -> all sessions
 
 
 class Visit(msgspec.Struct):
-    """What the query needs of an event. Without it a record is unusable."""
+    """The fields of an event that the query needs. A record without them is unusable."""
 
     visitor: str
     page: str
@@ -42,11 +42,11 @@ class Session:
     opens: int
     last: int
     visits: int
-    pages: list[str]  # different ones
+    pages: list[str]  # distinct pages
 
 
 class Sessions:
-    """All sessions of each visitor, and what of them Redis does not know yet."""
+    """All sessions of each visitor, and the changes that Redis does not have yet."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[Session]] = defaultdict(list)
@@ -73,7 +73,7 @@ class Sessions:
         self.changed.add(visit.visitor)
 
     def restore(self, client: redis.Redis) -> None:
-        """As the last transaction left them."""
+        """Load the state of the last transaction."""
         for visitor, text in cast(dict[str, str], client.hgetall(STATE)).items():
             self.of[visitor] = [Session(**each) for each in json.loads(text)]
 

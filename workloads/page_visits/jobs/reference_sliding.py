@@ -1,4 +1,4 @@
-"""The reference job of windows that overlap.
+"""The reference job of sliding windows.
 
 python reference_sliding.py CONFIG.json
 """

@@ -1,10 +1,10 @@
-"""The Spark job of page visits: visits, and different visitors, of each country and window, into Redis.
+"""The Spark job of page visits: visits and distinct visitors of each country and window, into Redis.
 
     python spark.py CONFIG.json
 
-Spark refuses `count(DISTINCT ...)` of a stream. What it does instead is kept in one state, and exact: the visitors of a
-cell are collected as a set, whose size is what is asked for. Totals are written as they stand, so that a batch that
-comes again changes nothing. (The sink `increment` adds, and is here to be found out.)
+Spark refuses `count(DISTINCT ...)` of a stream. This job does the same in one exact state: it collects the visitors of
+a cell as a set, whose size is the answer. Totals are written, so that a repeated batch changes nothing. (The sink
+`increment` adds: the harness has to find its errors.)
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ EVENT = "visitor string, country string, seen_at long"
 
 
 def visits_of(records: DataFrame, time: str) -> DataFrame:
-    """Whatever is no event has no time, and is left out."""
+    """Parse visits. A record that is no event lacks a field, and is left out."""
     events = records.select("timestamp", F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
     usable = events.where(F.col("seen_at").isNotNull() & F.col("visitor").isNotNull() & F.col("country").isNotNull())
     return usable.select("visitor", "country", time_of(time).alias("seen_at"))
 
 
 def time_of(time: str) -> Column:
-    """By which a visit belongs to a window. Whether Kafka's is the client's or its own, the topic decides."""
+    """Return the time that decides a visit's windows. The topic decides if Kafka's timestamp is the client's or the
+    broker's.
+    """
     if time == "event":
         return F.timestamp_millis("seen_at")
     return F.current_timestamp() if time == "processing" else F.col("timestamp")

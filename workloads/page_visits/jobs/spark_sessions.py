@@ -2,7 +2,7 @@
 
     python spark_sessions.py CONFIG.json
 
-Spark gives sessions in append mode alone: each comes out once, when the watermark has passed its end.
+Spark supports sessions in append mode only: each is emitted once, when the watermark has passed its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVENT = "visitor string, page string, seen_at long"
 
 
 def visits_of(records: DataFrame) -> DataFrame:
-    """Whatever is no event has no time, and is left out."""
+    """Parse visits. A record that is no event lacks a field, and is left out."""
     events = records.select(F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
     usable = events.where(F.col("seen_at").isNotNull() & F.col("visitor").isNotNull() & F.col("page").isNotNull())
     return usable.select("visitor", "page", F.timestamp_millis("seen_at").alias("seen_at"))

@@ -1,4 +1,4 @@
-"""The Spark job of windows that overlap.
+"""The Spark job of sliding windows.
 
 python spark_sliding.py CONFIG.json
 """
