@@ -23,7 +23,7 @@ from reports import compared as reports_compared
 from reports import paired as reports_paired
 
 WHOLE = planner.Settings()
-PAIR_BUDGET_MIN = 10.0
+PAIR_BUDGET_MIN = 10
 OF_PAIRS = ("budget",)
 NOT_OF_PAIRS = (
     *("quick", "searched", "rate", "duration", "repeat"),
@@ -48,6 +48,7 @@ def compare(
         Which | None,
         typer.Option(
             "--pairs",
+            metavar="all|first",
             help="Only which costs less CPU, two at a time on the same cores: all pairs, or each and the first.",
             show_default=False,
         ),

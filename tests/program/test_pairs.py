@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -55,7 +55,7 @@ class MadeUp:
         yield own
 
     def judged(self):
-        wrong = SimpleNamespace(outcome=Outcome.FAIL, sentence="lost: 3 events", run="runs/w")
+        wrong = replace(RIGHT, outcome=Outcome.FAIL, sentence="lost: 3 events", run="runs/w")
         return {name: wrong if self.engines[name] == WRONG else RIGHT for name in self.names}
 
 
