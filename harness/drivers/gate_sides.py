@@ -128,7 +128,7 @@ class Sides:
 
     @property
     def _options(self) -> tuple[str, ...]:
-        """Options for each JVM. A fixed core count keeps it from changing collectors and pools when it is pinned."""
+        """The options for each JVM. A fixed core count keeps it from changing collectors and pools when pinned."""
         cores = len(self._placed.all)
         return (*STEADY_MEMORY, f"-XX:ActiveProcessorCount={cores}") if cores else STEADY_MEMORY
 
@@ -254,7 +254,7 @@ def redis_of(world: RealWorld) -> redis.Redis:
 
 
 def _crashed(verdict: Verdict) -> str:
-    """Return the output of an engine that ended by itself, from its first witness, which has the most severe line."""
+    """Return the most telling output of an engine that ended by itself, which comes first; "" for any other."""
     found = [check for check in verdict.checks if check.word == CRASHED]
     said = [each.detail for check in found for each in check.witnesses if each.seen == CRASHED]
     return said[0] if said else found[0].sentence if found else ""

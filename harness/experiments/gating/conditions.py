@@ -32,7 +32,7 @@ class Conditions:
 
     @property
     def declined(self) -> str:
-        """Why wall-clock metrics are withheld; "" if they are not."""
+        """The reason to withhold wall-clock metrics; "" if there is none."""
         return "; ".join(self._reasons())
 
     def _reasons(self) -> Iterator[str]:

@@ -106,7 +106,7 @@ class Effect:
 
     @property
     def starts_needed(self) -> int | None:
-        """The number of starts that would detect the threshold; None if fewer than MOST_NEEDED are not enough."""
+        """The number of starts that would detect the threshold; None if it is MOST_NEEDED or more."""
         wanted, ours = log(1 + self.threshold), self.head.error**2 - self.stored_error**2
         for starts in range(self._told, MOST_NEEDED):
             if self._sure(starts) * hypot(sqrt(ours * self._told / starts), self.stored_error) <= wanted:
@@ -131,7 +131,7 @@ class Effect:
 
     @property
     def reason(self) -> str:
-        """Why the answer is INCONCLUSIVE; "" for any other."""
+        """The reason for INCONCLUSIVE; "" for any other answer."""
         if self.answer is not Answer.INCONCLUSIVE:
             return ""
         if self.declined:

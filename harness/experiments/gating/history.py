@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def _base(self) -> str:
-        """The base's name. A commit hash is different in every gate, so that it is replaced by "a commit"."""
+        """The base's name. A commit hash differs in every gate, so it is replaced by "a commit"."""
         commit, named = self.base.commit, self.base.named
         return A_COMMIT if len(named) >= 7 and commit.startswith(named.lower()) else named
 
@@ -262,7 +262,7 @@ def add(place: str, entry: Entry) -> Path:
 
 
 def encoded(entry: Entry) -> bytes:
-    """Encode a line. Foreign text, such as the name of a branch, loses characters that control a terminal."""
+    """Encode a line. Foreign text, such as the name of a branch, is made safe to print on a terminal."""
     return msgspec.json.encode({"schema": SCHEMA, **_readable(msgspec.to_builtins(entry))}) + b"\n"
 
 
