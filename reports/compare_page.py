@@ -1,4 +1,4 @@
-"""The page of a comparison, from its experiment.json and its runs: table, pictures, what was alike and what was not."""
+"""The page of a comparison, from its experiment.json and its runs: table, pictures, equal and different settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BASELINE = "reference"
 
 
 def write(folder: Folder) -> Page:
-    """Page, drawings and the table as Markdown."""
+    """Write the page, its drawings, and the table as Markdown."""
     found = read(folder)
     page = page_of(found)
     machine = tuple(fairness.flat(found.environment))
@@ -48,7 +48,7 @@ def write(folder: Folder) -> Page:
 
 
 def _named(found: Compared) -> Iterator[tuple[str, Searched]]:
-    """An engine may be a path."""
+    """Name the searches for their files. An engine may be a path, so that its stem is used."""
     for number, (engine, searched) in enumerate(found.searches.items(), 1):
         yield f"{number}-{Path(engine).stem}", searched
 
@@ -85,7 +85,7 @@ def page_of(found: Compared) -> Page:
 
 
 def answer_of(found: Compared) -> experiment.Answer:
-    """For a CI job: a case for each run."""
+    """Build the answer for CI jobs, with a case for each run."""
     cases = [
         experiment.Case(
             suite.classname((compare.SCENARIO, each.case.engine)),
@@ -185,7 +185,7 @@ def _curve(found: Compared, engine: str, number: int) -> percentiles.Curve | Non
 
 
 def _curves(found: Compared) -> Iterator[Section]:
-    """All searches in one drawing."""
+    """Draw all searches in one picture."""
     lines = [_line(searched, number) for number, searched in enumerate(found.searches.values())]
     lines = [line for line in lines if line.rungs]
     if not lines:

@@ -1,4 +1,4 @@
-"""What is shown of engines side by side: on a terminal, in Markdown and as JSON."""
+"""A comparison of engines as text for a terminal, as Markdown, and as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _mib(value: float) -> str:
 
 
 FIXED_RATE = "offered_per_s"
-# Figure: its heading on a terminal, in words, and how a value is written.
+# Figure -> its heading on a terminal, its description, and the format of a value.
 FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
     FIXED_RATE: ("rate", "the fixed rate, events/s", _per_s),
     "p50_ms": ("p50", "median latency in Redis", _ms),
@@ -70,7 +70,7 @@ ABOUT_COST = (
 
 @dataclass(frozen=True)
 class Compared:
-    """All that the page is made of."""
+    """The content of the page."""
 
     folder: Folder
     asked: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Compared:
     done: tuple[Ran, ...]
     found: Table
     missing: tuple[Case, ...]
-    searches: Mapping[str, Searched]  # by engine, where one was made
+    searches: Mapping[str, Searched]  # by engine, if one was made
 
     @property
     def engines(self) -> list[str]:
@@ -108,19 +108,19 @@ def _sustained(curve: Searched) -> Sustained:
 
 
 def searched(found: Table) -> Iterator[str]:
-    """The sustainable rates, where they were searched for."""
+    """Yield the sustainable rates, if they were searched for."""
     for row in found.rows:
         if row.sustained:
             yield f"{row.engine}: {row.sustained.sentence}"
 
 
 def rows(found: Table) -> list[list[str]]:
-    """What fits a terminal."""
+    """Return the table with the figures that fit a terminal."""
     return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in found.rows]
 
 
 def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Every figure, with its interval where there is one."""
+    """Return the table with every figure, and its interval if it has one."""
     header = ("engine", "verdict", *(heading for heading, _, _ in FIGURES.values()), COST)
     return header, [
         [row.engine, row.outcome.value, *(with_interval(row.figures.get(name), name) for name in FIGURES), cost(row)]
@@ -129,13 +129,13 @@ def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
 
 
 def at_rate(found: Table) -> Iterator[str]:
-    """Of which rate those figures are whose heading names none; the rate is the same for all."""
+    """Yield a line with the rate of the figures at a fixed rate, since their headings do not name it."""
     for interval in [row.figures[FIXED_RATE] for row in found.rows if FIXED_RATE in row.figures][:1]:
         yield f"p50, p99 and CPU/M at {interval.median:,.0f} events/s"
 
 
 def endings(found: Table) -> Iterator[str]:
-    """What has to be read on: each engine that was not right, and each of which something is not known."""
+    """Yield a sentence for each engine whose outcome is not PASS."""
     for row in found.rows:
         if row.outcome is not Outcome.PASS:
             yield f"{row.engine}: {row.sentence}"

@@ -1,6 +1,6 @@
-"""A neighbour that takes the CPU in bursts, to measure beside: `python -m tools.hog [SECONDS]`.
+"""Load the CPU in bursts, as a neighbour for measurements: `python -m tools.hog [SECONDS]`.
 
-Two processes, each busy for 0.2 to 4 seconds and idle for as long, as builds and tests of others are.
+Two processes are each busy for 0.2 to 4 seconds and idle for as long, like builds and tests of others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Count the folders of the program, the imports between them, and those that lead up.
+"""Count the folders of the program and the imports between them, and check that these have no cycle.
 
 python -m tools.import_map [CHECKOUT]
 """
@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PROGRAM = ("harness", "workloads", "generators", "reports")
-WHOLE = ("workloads", "reports")  # one room each, whatever lies below
+WHOLE = ("workloads", "reports")  # each counts as one folder, with all its subfolders
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -32,7 +32,7 @@ def imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def room(module: str, known: dict[str, Path]) -> str:
-    """The folder of a module; a module that lies flat in `harness` is a room of its own."""
+    """Return the folder of a module. A module directly in `harness` counts as a folder of its own."""
     top, folder = module.partition(".")[0], module.rpartition(".")[0]
     if top in WHOLE:
         return top

@@ -1,1 +1,1 @@
-"""The command line: one file a command, which imports what it needs and no more; app.py is their registry."""
+"""The command line: one file per command, which imports only what it needs. app.py is the registry."""

@@ -1,7 +1,7 @@
-"""The command line: the only module that knows every name. Each command is a line here and a file beside this one.
+"""The registry of all commands. Each command is a line here and a file in this folder.
 
-Exit codes: 0 PASS, 1 FAIL, 2 usage, 3 UNKNOWN, 4 the harness or its environment broke. Answers go to stdout, all else
-to stderr.
+Exit codes: 0 PASS, 1 FAIL, 2 usage, 3 UNKNOWN, 4 the harness or its environment broke. Results go to stdout, everything
+else to stderr.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from harness.terminal.command_end import COMPLETING, PROGRAM, json_last
 
 
 class Place(NamedTuple):
-    """Where a command is, and below which heading the help shows it."""
+    """The location of a command's code, and its heading in the help."""
 
     module: str  # in harness/cli/
-    name: str  # of a function in it; of an application where the command has commands of its own
+    name: str  # a function in it, or a Typer application if the command has subcommands
     heading: str
 
 
@@ -63,7 +63,7 @@ COMMANDS = {
 
 
 def imported(name: str) -> Any:
-    """A command, as Typer makes one of what stands at its place."""
+    """Import a command's function or application, and convert it to a Typer command."""
     found = _found(COMMANDS[name])
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -76,7 +76,7 @@ def imported(name: str) -> Any:
 
 
 def _found(place: Place) -> Any:
-    """What is imported stays: looking for garbage in it meanwhile would take a tenth of the time."""
+    """Import without garbage collection, which would take a tenth of the time and find nothing: modules stay."""
     gc.disable()
     try:
         return getattr(import_module(f"harness.cli.{place.module}"), place.name)
@@ -85,7 +85,7 @@ def _found(place: Place) -> Any:
 
 
 class Imported(Mapping[str, Any]):
-    """The commands by name, each imported when it is looked up: a run does not wait for what a search needs."""
+    """The commands by name. Each is imported on access, so that a run does not wait for the imports of a search."""
 
     def __getitem__(self, name: str) -> Any:
         return imported(name)
@@ -98,7 +98,7 @@ class Imported(Mapping[str, Any]):
 
 
 class Program(panels.Commands):
-    """All commands, of which Typer looks up those that a line names or a help shows."""
+    """The group of all commands. Typer accesses those that a command line names or a help shows."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -132,9 +132,9 @@ def root(
 
 
 def called(arguments: Sequence[str]) -> int:
-    """The exit code of a command. harness/terminal/command_end.py decides how its errors end, for all commands.
+    """Run a command and return its exit code. harness/terminal/command_end.py handles the errors of all commands.
 
-    Not by Typer's own `main`: it maps Ctrl-C and any EPIPE to exit code 130 or 1.
+    Typer's own `main` is not used because it maps Ctrl-C and any EPIPE to exit code 130 or 1.
     """
     program = typer.main.get_command(app)
     if COMPLETING in os.environ:
@@ -158,10 +158,10 @@ def called(arguments: Sequence[str]) -> int:
 
 
 def _sentence_of(mistake: TyperException) -> str:
-    """What Typer itself refused, with where to look."""
+    """Format a usage error of Typer, with a hint to the help."""
     context: typer.Context | None = getattr(mistake, "ctx", None)
     said = mistake.format_message().rstrip(".")
-    end = "" if said.endswith("?") else "."  # some of them ask whether another word was meant
+    end = "" if said.endswith("?") else "."  # some suggest another word
     return f"{said}{end} `{context.command_path if context else PROGRAM} --help` shows what there is."
 
 

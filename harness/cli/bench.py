@@ -32,7 +32,7 @@ def bench(
             proved = []
             for each in proof.prove_all(proof.QUICK if quick else proof.SEARCHES, console.say):
                 proved.append(each)
-                # A class takes minutes, and what is known of it is worth something.
+                # A class takes minutes: show its result now.
                 console.say(f"  {proof.said(each)}")
             found, told = proof.as_objects(proved), list(proof.lines(proved))
         else:

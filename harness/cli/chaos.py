@@ -25,7 +25,7 @@ def _as_often_as_needed(metavar: str, what: str, names: shell_completion.Complet
     return typer.Option(metavar=metavar, help=f"{what}; may be repeated.", autocompletion=names)
 
 
-# Which keys a tier says for all of its runs.
+# Keys that a tier sets for all of its runs.
 OF_THE_TIER = ("rate", "duration", "disorder", "watermark")
 
 

@@ -1,4 +1,4 @@
-"""What commands of all kinds take. Each imports it, so that it imports little itself."""
+"""Options that commands of all kinds take. Every command imports this module, so it imports little itself."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Run = Annotated[
 
 
 def answer(told: Mapping[str, Any], code: int = Exit.PASS) -> None:
-    """What `--json` prints of a command that has no verdict: one object, with the exit code like all others."""
+    """Print the `--json` object of a command without a verdict, with the exit code as in all such objects."""
     print(json.dumps({**told, "exit": int(code)}), flush=True)
 
 
 def a_number(value: float | None) -> float | None:
-    """Of an option with bounds: `nan` is in none, and passes all of them."""
+    """Refuse `nan` for an option with bounds, since it passes every comparison with them."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is no number")
     return value

@@ -45,7 +45,7 @@ def doctor(
 
 
 def _servers(kafka: str, kafka_config: str, redis: str, prefix: str) -> Iterator[Finding]:
-    """Rights and limits, tried on names of ours."""
+    """Check rights and limits by trials on names of our own."""
     wants = Wants(transactions=True, scripts=True)
     if kafka:
         address = security.external(kafka, Path(kafka_config) if kafka_config else None)

@@ -48,7 +48,6 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _workloads(found: EngineManifest) -> list[str]:
-    """What it can be asked."""
     return manifest.workloads_of(found.id.partition("@")[0])
 
 

@@ -1,4 +1,4 @@
-"""The flags that several commands share. A key of a scenario is a flag of the same name, and its help is said once."""
+"""The flags that several commands share. A key of a scenario is a flag of the same name with the same help."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Command = Callable[..., None]
 
 
 def takes(*keys: str, usual: Mapping[str, str] = {}) -> Callable[[Command], Command]:
-    """Give a command the flags of these keys. It gets those that were given, and no others, in its `**flags`. `usual`:
-    what its scenario says of a key where that is not the key's default.
+    """Add the flags of these keys to a command, which gets only the given ones in its `**flags`.
 
-    `--help` shows them behind the command's positional parameters and before its keyword-only ones.
+    `usual` holds values of the command's scenario that differ from a key's default. `--help` shows the flags behind the
+    command's positional parameters and before its keyword-only ones.
     """
     flags = [_flag(key, usual.get(key, "")) for key in keys]
 
@@ -44,7 +44,7 @@ def takes(*keys: str, usual: Mapping[str, str] = {}) -> Callable[[Command], Comm
 
 
 def _flag(key: str, usual: str) -> Parameter:
-    """None when it is not given, so that the scenario decides."""
+    """Build a flag that is None if it is not given, so that the scenario decides."""
     kind: Any = {bool: bool | None, dict: list[str] | None}.get(type(KEYS[key].default), str | None)
     option = typer.Option(
         help=KEYS[key].explained(usual),

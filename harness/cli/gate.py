@@ -122,7 +122,7 @@ def gate(
     found, place = drive_gate.drive(Asked(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out)
     for said in _kept(reports_gated.read(Folder(place)), saves, history_at):
         console.say(said)
-    # A threshold that somebody typed is a mistake where nothing so small could be told; the usual one is not.
+    # A threshold that was typed is a usage error if the measurement can't resolve it; the default one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:
         print(json.dumps(reports_gated.as_object(found, place, code)))
@@ -157,7 +157,7 @@ def _refuse_missing(base: str, head: str) -> None:
 
 
 def _kept(record: Record, saves: str, history_at: str) -> Iterator[str]:
-    """Where it was asked for."""
+    """Save the baseline and the history line if requested, and yield a sentence for each."""
     from reports.exports import history as history_export
 
     line = history_export.of_gate(record)
@@ -181,7 +181,7 @@ def _calibrate(place: Folder, *, as_json: bool) -> Never:
 
 
 def _share(text: str) -> float:
-    """A share of 1, from what a person writes: 5%."""
+    """Parse a percentage such as 5% into a share of 1."""
     number = text.removesuffix("%")
     with suppress(ValueError):
         if 0.1 <= float(number) <= 100:

@@ -1,4 +1,4 @@
-"""`ls` and `rm`: the runs and experiments that lie here."""
+"""`ls` and `rm`: list and remove runs and experiments."""
 
 from __future__ import annotations
 

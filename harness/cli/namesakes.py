@@ -1,4 +1,4 @@
-"""Somebody's own folder that has the name of a shipped engine or workload: a command says which of the two it uses."""
+"""Report which one a command uses if a local folder has the name of a shipped engine or workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENGINES = ("engine", "engines", "base", "head", "old", "new")  # parameters of c
 
 
 def sentences(given: Mapping[str, Any]) -> Iterator[str]:
-    """`given`: what the parameters of a command are."""
+    """Yield a sentence per such name in the parameters of a command."""
     named = [name for key in ENGINES for name in _names(given.get(key))]
     yield from _of("engine", named, manifest.SHIPPED, manifest.FILE)
     yield from _of("workload", _names(given.get("workload")), WORKLOADS, "workload.toml")

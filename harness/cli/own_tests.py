@@ -48,7 +48,7 @@ def own_tests(
 
 
 def _environments() -> list[str]:
-    """Of tox.ini, also those that only run when they are named."""
+    """List the environments of tox.ini, with those that only run when they are named."""
     found = configparser.ConfigParser(interpolation=None)
     found.read(ROOT / "tox.ini", encoding="utf-8")
     listed = [each.strip() for each in found["tox"]["env_list"].split(",")]

@@ -1,5 +1,4 @@
-"""How `--help` shows the commands: by what they are for, in order of use, each with its whole sentence; and what stands
-behind them, in the words of who types it."""
+"""The layout of `--help`: commands grouped by purpose, in order of use, with whole sentences and no Python types."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ PANELS = (RUNS, EXPERIMENTS, SETTING_UP, ITSELF)
 
 
 class Commands(TyperGroup):
-    """A group whose commands stand below the headings that they name as their `rich_help_panel`."""
+    """A group whose help lists each command below the heading in its `rich_help_panel`."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -31,7 +30,7 @@ class Commands(TyperGroup):
 
 
 class Argument(TyperArgument):
-    """Hide the Python type of an argument."""
+    """An argument whose Python type the help does not show."""
 
     def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002 - Typer's own signature
         return None
@@ -45,7 +44,7 @@ class Argument(TyperArgument):
 
 
 def in_plain_words(command: Any) -> None:
-    """Typer makes each argument of a class that nobody can choose; this gives it ours."""
+    """Change the class of all arguments to ours, because Typer has no option for it."""
     for each in command.params:
         if isinstance(each, TyperArgument):
             each.__class__ = Argument

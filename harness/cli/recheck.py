@@ -1,4 +1,4 @@
-"""`recheck` and `report`: what is made again of a stored run or experiment."""
+"""`recheck` and `report`: judge a stored run again, and rewrite the page of a stored run or experiment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recheck(run: Run, as_json: Json = False) -> None:
 
 
 def _judged_again(place: Store) -> Result:
-    """What was made of its events for that is gone before a page is drawn."""
+    """Judge a stored run in a function of its own, so that the memory for its events is free before a page is drawn."""
     with console.progress() as screen:
         screen.phase("judge")
         stored = StoredRun(place)
@@ -82,7 +82,7 @@ def report(
 
 
 def _ended(run: Path) -> Store:
-    """A run that nobody works on any more."""
+    """Open a run, and refuse one that is still running."""
     place = Store.open(run.absolute())
     if not place.has("verdict.json") and place.alive():
         raise UsageError(f"{run} is still going on; wait until its process has ended.")

@@ -1,4 +1,4 @@
-"""What the commands take that make experiments, which can be broken off and go on."""
+"""Options of the commands that make experiments, which can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ExperimentsOut = Annotated[
 
 
 def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
-    """An experiment goes on with what it was begun with; only how the answer is shown may be asked anew.
+    """Refuse options beside --resume: an experiment keeps its first settings, except for the output format.
 
-    `of_its_name`: options that say which experiment it is.
+    `of_its_name` lists options that select the kind of experiment, which are allowed.
     """
     free = ("resume", "as_json", *of_its_name)
     given = _given(context, lambda name: name not in free)
@@ -39,14 +39,14 @@ def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
 
 
 def refuse_beside(context: typer.Context, names: Collection[str], why: str) -> None:
-    """Refuse options that have no meaning there. `why` ends the sentence "--x can't be given ..."."""
+    """Refuse options that have no meaning here. `why` ends the sentence "--x can't be given ..."."""
     given = _given(context, lambda name: name in names)
     if given:
         raise UsageError(f"{', '.join(given)} can't be given {why}. Leave it out.")
 
 
 def _given(context: typer.Context, wanted: Callable[[str], bool]) -> list[str]:
-    """List the arguments and options that were typed, of those that are wanted."""
+    """List the typed arguments and options that `wanted` selects."""
     return [
         str(each.name).upper() if each.param_type_name == "argument" else each.opts[0]
         for each in context.command.params

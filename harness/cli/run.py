@@ -68,7 +68,7 @@ def run(
 
 
 def _foretell(spec: RunSpec) -> None:
-    """A run that is warmed up takes minutes: its user knows before, and what for."""
+    """Show how long a run with a warm-up takes and why, since it takes minutes."""
     if spec.tape.warmed_ms:
         from harness.measuring import steady
 

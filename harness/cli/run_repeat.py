@@ -1,4 +1,4 @@
-"""`streamgauge run --repeat`: several rounds, and one answer for all of them."""
+"""`streamgauge run --repeat`: several rounds, and one result for all of them."""
 
 from __future__ import annotations
 

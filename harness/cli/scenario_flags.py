@@ -1,4 +1,4 @@
-"""What the commands take that plan runs: a scenario, and the keys that go with each other."""
+"""Options of the commands that plan runs: a scenario, and groups of its keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from harness.cli import shell_completion
 from harness.config import plan
 
-# Keys that several commands take: which events there are, and what they meet.
+# Keys that several commands take: those of the events, and those of the system.
 EVENTS = ("workload", "seed", "campaigns", "partitions", "window", "watermark", "disorder")
 SYSTEM = (
     "client",
@@ -28,7 +28,7 @@ SYSTEM = (
 
 
 def usual(scenario: str) -> dict[str, str]:
-    """What a key is where neither the scenario that a command takes by itself nor a flag says it."""
+    """Return the keys that a command's default scenario sets, as text for the help."""
     return {key: str(value) for key, value in plan.read_scenario(scenario)[1].items()}
 
 

@@ -46,7 +46,7 @@ def search(
         one_run.refuse_the_impossible(spec, engine_manifest)
         place = drive_search.begin(spec, engine_manifest, planner.QUICK if quick else planner.WHOLE, out)
     searched = drive_search.drive(place, spec, engine_manifest)
-    from reports import curve  # what it imports takes its time, and the page has needed it
+    from reports import curve  # slow to import, and already imported for the page
 
     found = searched.found
     if as_json:

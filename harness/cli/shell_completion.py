@@ -1,6 +1,6 @@
-"""How a shell completes what is not a flag: names of engines, sinks, faults, scenarios, tiers, presets, runs.
+"""Shell completion of values: names of engines, sinks, faults, scenarios, tiers, presets, runs.
 
-Every command imports this module and almost none completes a name, so who knows the names is imported when asked.
+Every command imports this module and few complete a name, so the modules that list the names are imported on use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _engines(_: typer.Context) -> Iterable[str]:
 
 
 def _sinks(context: typer.Context) -> list[str]:
-    """Of the engine that stands in the line already, else of the default one."""
+    """List the sinks of the engine on the command line, or of the default one."""
     from harness.engines import manifest as manifests
     from harness.model import UsageError
 

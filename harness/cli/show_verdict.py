@@ -1,4 +1,4 @@
-"""How the verdict of one run is answered. What shows it is imported then, when the run is over."""
+"""Show the verdict of one run. The modules for this are imported only when the run is over."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from harness.judging.stored_run import StoredRun
 from harness.model import DEFAULT_SCENARIO, EngineManifest, SinkClaim, UsageError
 from harness.util.texts import many
 
-# A tape is that of every engine and sink: whether these have a job of its workload is a question of the run.
+# A tape does not depend on engine and sink. The run checks whether these have a job for its workload.
 MOST = 100_000_000
 NOBODY = EngineManifest("none", (), "", shipped=True, sinks=(SinkClaim("none", "keep", "none"),), checksum=True)
 
@@ -45,7 +45,7 @@ def tape(
         _write(of, out, [scenario] * (scenario != DEFAULT_SCENARIO) + [*flags], as_json=as_json)
         return
     name, keys = plan.read_scenario(scenario)
-    # A tape is only looked at here: whether its late events would be allowed is a question of the run.
+    # The tape is only shown here. The run checks whether its late events are allowed.
     keys = {"late_dropped_max": "any", **keys, "sink": "", "requires": []}
     spec, _ = plan.resolve(name, keys, flags, lambda *_: NOBODY)
     if (events := Schedule(spec.tape).total) > MOST:

@@ -90,6 +90,6 @@ def upgrade_job(
 
 
 def _refuse_another(flag: str, word: str, allowed: tuple[str, ...], of: str = "") -> None:
-    """Said of the flag that was typed, and not of the fault that is made of it. A word that was left out is no word."""
+    """Refuse an unknown word here, so that the error names the typed flag and not the fault made from it."""
     if word and word not in allowed:
         raise UsageError(wrong(flag, word, of or f"one of {', '.join(allowed)}", nearest(word, allowed)))

@@ -40,7 +40,7 @@ def workload(context: typer.Context, as_json: Json = False) -> None:
 @app.command("new")
 def new(place: New, as_json: Json = False) -> None:
     """Write a workload.toml with comments that can be checked at once, into a folder that has none."""
-    if not place.strip():  # as a path it would be the current folder
+    if not place.strip():  # an empty path would be the current folder
         raise UsageError("DIR is empty. Give a folder that is made, such as `payments`, or `.` for this one.")
     path = declaration.write_new(Path(place))
     if as_json:

@@ -1,1 +1,1 @@
-"""Commands that take long: each drives one run or many, resumes, and makes the pages."""
+"""The drivers of long commands. Each executes one run or many, resumes experiments, and writes the pages."""

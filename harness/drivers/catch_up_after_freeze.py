@@ -1,4 +1,4 @@
-"""What a run says of catching up whose engine was frozen while the load went on, and let go."""
+"""The catch-up figures of a run whose engine was frozen during the load and then thawed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Drives `chaos`: a fresh run for each case, its twin before it. What is wanted and what is known lie in the
-experiment's directory, so that it goes on from there, were it begun just now or broken off yesterday."""
+"""Drives `chaos`: a new run for each case, after its baseline run.
+
+The wanted cases and the results are stored in the experiment's directory, so that an interrupted one can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ DEFAULT_ENGINES = ("spark",)
 
 @dataclass(frozen=True)
 class Asked:
-    """What somebody wants of a tier. Faults replace its list, engines and sinks choose from it; empty: all."""
+    """The selection from a tier. Faults replace its list, engines and sinks select from it; empty: all."""
 
     engines: tuple[str, ...] = ()
     sinks: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class Asked:
 
     @property
     def flags(self) -> dict[str, list[str]]:
-        """As they were given."""
+        """The selection by the names of its flags."""
         named = {"engine": self.engines, "sink": self.sinks, "fault": self.faults}
         return {name: list(values) for name, values in named.items() if values}
 
@@ -56,7 +58,7 @@ class Asked:
 def begin(
     tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path, jobs: int | None = None
 ) -> tuple[Folder, Settings]:
-    """Everything is resolved before the first run, so that a mistake in the last case is told at once."""
+    """Resolve every case and create the experiment, so that a mistake in any case is reported before the first run."""
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
     rounds = plan.rounds_of(tier.scenario, keys, flags)
     flags = {name: value for name, value in flags.items() if name != "repeat"}
@@ -86,7 +88,7 @@ def begin(
 def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
     engines = dict.fromkeys(row.engine for row in tier.cases)
     for engine in asked.engines:
-        manifests.load(engine)  # one that is misspelled is told as such
+        manifests.load(engine)  # reports a misspelled one
     if asked.engines and not asked.faults and not engines.keys() & {*asked.engines}:
         raise UsageError(
             f"No case is left: the tier has cases on {', '.join(engines)}, and none on {', '.join(asked.engines)}. "
@@ -97,7 +99,7 @@ def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
 def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
     rows = tier.cases
     if asked.faults:
-        written = tuple(registry.parse(fault).text for fault in asked.faults)  # with the moments that were left out
+        written = tuple(registry.parse(fault).text for fault in asked.faults)  # with default moments filled in
         rows = tuple(chaos.Rows(engine, written) for engine in asked.engines or DEFAULT_ENGINES)
     engines = dict.fromkeys([*(row.engine for row in rows), *asked.engines])
     found = {engine: manifests.load(engine, workload) for engine in engines}
@@ -137,14 +139,14 @@ def _public(settings: Settings) -> Settings:
 
 
 def resolve(settings: Settings, case: Case) -> Resolved:
-    """The run of a case. The engine's manifest says what it claims."""
+    """Resolve the run of a case."""
     own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
     keys = {name: value for name, value in settings["keys"].items() if name not in own}
     return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, manifests.load)
 
 
 def drive(place: Folder, settings: Settings) -> chaos.Card:
-    """All that is still wanted; then the card, in all its forms."""
+    """Run all pending cases, then write the card in all its formats."""
     with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` goes on from there"):
         found = _drive(place, settings)
         place.finished(found.outcome, found.sentence)
@@ -177,7 +179,7 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
 
 
 def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
-    """How many at a time. A mistake in any case is told."""
+    """Return how many cases run at a time, after resolving each of them, which reports mistakes."""
     found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
     need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
     most = chaos.carried(cgroup.cores(), cgroup.memory_bytes(), need)
@@ -196,7 +198,7 @@ def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
 
 
 def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
-    """Why no other run may go on beside this one; "" where one may."""
+    """Return why no other run may run beside this one; "" if one may."""
     if spec.objective_p99_ms is not None:
         return "an objective asks for speed, which another run would take a part of"
     if spec.redis:
@@ -207,14 +209,14 @@ def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
 
 
 def card_of(place: Folder) -> chaos.Card:
-    """Of all that is known."""
+    """Build the card from the stored results."""
     settings: Settings = place.load("settings", dict[str, Any])
     done: list[Ran] = place.load("done", list[Ran])
     return chaos.card(done, _claims(done, plan.workload_of({**settings["keys"], **settings["flags"]})))
 
 
 def write_page(place: Folder) -> Page:
-    """Also of one that was broken off. Drawing is slow to import, and most commands draw nothing."""
+    """Write the page, also of an interrupted experiment. Drawing is slow to import, and most commands draw nothing."""
     from reports import chaos_page
 
     return chaos_page.write(place, card_of(place))
@@ -229,7 +231,7 @@ def made(
     screens: one_run.Screens = console.progress,
     every_option: tuple[str, ...] = (),
 ) -> Ran:
-    """A fresh run of it."""
+    """Run a case and return its result."""
     spec, manifest = resolve(settings, case)
     if lacks := registry.create(spec, manifest).needs:
         return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
@@ -238,7 +240,7 @@ def made(
         result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens, every_option=every_option)
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever broke under this fault, the other cases go on
+    except Exception as error:  # noqa: BLE001 - an error under this fault must not stop the other cases
         new = [each for each in runs(place.runs) if each.path not in before and each.owner.mark == owner_mark()]
         broken = next((_below(place, each.path) for each in new), "")
         return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
@@ -246,7 +248,7 @@ def made(
 
 
 def ran(case: Case, result: Result, run: str) -> Ran:
-    """What a finished run says of its case."""
+    """Classify a case by its finished run."""
     faults, engine = ended(Store(result.path))
     seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
     came = upgrade.came_of(result.verdict, faults)
@@ -254,7 +256,7 @@ def ran(case: Case, result: Result, run: str) -> Ran:
 
 
 def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
-    """What a run's history says of its faults and its engine."""
+    """Read the reports on a run's faults and engine from its history."""
     faults = store.values("fault", "report", FaultReport)
     reports = store.values("engine", "report", EngineReport)
     return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")

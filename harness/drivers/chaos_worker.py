@@ -1,9 +1,9 @@
-"""One case of a chaos in a process of its own, so that others go on beside it.
+"""One case of a chaos in a process of its own, so that others can run beside it.
 
-    python -m harness.drivers.chaos_worker EXPERIMENT NUMBER TWIN TOLD FOLDER
+    python -m harness.drivers.chaos_worker EXPERIMENT NUMBER BASELINE STATE FOLDER
 
-The case is the NUMBERth that the experiment wants, TWIN the directory of the run without a fault (or empty), FOLDER
-where the command was called. The file TOLD says how far it is, and at last what came of it.
+NUMBER is the index of the case in the experiment, BASELINE the directory of its baseline run (or empty), FOLDER the
+current folder of the command. The worker writes its progress, and finally its result, to the file STATE.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.terminal.console import PlainProgress
 
 
 class Teller(PlainProgress):
-    """Its screen: a file, which others read at any moment."""
+    """The screen of a worker: a file that another process may read at any time, so it is replaced as a whole."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(lambda line: self.say(line=line))

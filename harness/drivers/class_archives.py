@@ -1,7 +1,7 @@
-"""A short run that measures nothing: its JVMs write the archives from which those of later runs start.
+"""A short run without measurement, whose JVMs write class archives that make later starts faster.
 
-It comes after a verdict or with `engines add`, at low priority, and never beside a run that measures. It is left out
-where nothing is missing, and what goes wrong in it costs the next run its faster start and nothing else.
+It runs after a verdict or with `engines add`, at low priority, and never beside a run that measures. It is skipped if
+no archive is missing. If it fails, the next start is no faster; nothing else is affected.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ LOW_PRIORITY = 10
 
 
 def after(spec: RunSpec, engine_manifest: EngineManifest) -> None:
-    """What a run lacked is made for the next one, with the same settings of the engine."""
+    """Make the archives that a run lacked for the next one, with the same settings of the engine."""
     if spec.archive and engine_manifest.archive:
         conf = [f"{key}={value}" for key, value in spec.conf.items()]
-        # A shipped engine is trained on the ads, whatever it was asked; a user's own job answers its question alone.
+        # A shipped engine is trained with the default workload; a user's own job may support only its own.
         asked = {} if engine_manifest.shipped else {"workload": spec.declared_in or spec.workload}
         sink = {"sink": spec.sink} if asked or spec.workload == AD_IMPRESSIONS else {}
         _train({"engine": engine_manifest.named, "conf": conf, **asked, **sink})
 
 
 def of_engine(engine_manifest: EngineManifest) -> None:
-    """What its first run would lack."""
+    """Make the archives that the engine's first run would lack."""
     _train({"engine": engine_manifest.id})
 
 
 def _train(flags: Mapping[str, object]) -> None:
-    """The verdict stands, and the engine is installed, whatever happens here."""
+    """Make missing archives. No error escapes: it must not affect the verdict or the installation before it."""
     try:
         _, keys = plan.read_scenario(SCENARIO)
         asked = {"patience": PATIENCE, **flags}
@@ -63,7 +63,7 @@ def _train(flags: Mapping[str, object]) -> None:
         console.say(f"Left out by {by.name}: the next run makes the archives.")
     except (HarnessError, UsageError) as error:
         console.say(f"The next start is no faster. {error}")
-    except Exception as error:  # noqa: BLE001 - as said above
+    except Exception as error:  # noqa: BLE001 - see the docstring
         console.say(f"The next start is no faster: {summary(error)}.")
 
 
@@ -72,7 +72,7 @@ def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surro
 
 
 def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> list[str]:
-    """What is wrong with each that could not be made."""
+    """Make the missing archives and return the errors."""
     os.nice(LOW_PRIORITY)
     with (
         archives.alone(console.say),
@@ -82,7 +82,7 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
         wait.patience(spec.patience),
         console.progress() as screen,
     ):
-        lacking = _lacking(spec, engine_manifest, surroundings)  # another one may have made them meanwhile
+        lacking = _lacking(spec, engine_manifest, surroundings)  # another process may have made them meanwhile
         if not lacking:
             return []
         store = Store.create(Path(place), SCENARIO)

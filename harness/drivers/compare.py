@@ -1,5 +1,7 @@
-"""Drives `compare`: a fresh run for each engine, leg and round. What is wanted and what is known lie in the
-experiment's directory, so that it goes on from there."""
+"""Drives `compare`: a new run for each engine, leg and round.
+
+The wanted runs and the results are stored in the experiment's directory, so that an interrupted one can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,18 @@ if TYPE_CHECKING:
 
 Asked = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
-ABOUT_S = 75.0  # of one run in all, until it is known better
+ABOUT_S = 75.0  # the estimate for one run until some were timed
 
 
 def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
 ) -> tuple[Folder, Asked]:
-    """Everything is resolved and installed before the first run: the last engine's lack is told at once."""
+    """Resolve every run, install every engine, and create the experiment, so that errors come before the first run."""
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     steady, _ = plan.resolve(compare.SCENARIO, {**keys, "fault": "none", "engine": engines[0]}, flags, manifests.load)
     named, seed = engines, steady.tape.seed
-    if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it knows no question of somebody's own
+    if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it supports no user's own workload
         engines = compare.with_reference(engines)
     asked: Asked = {
         "named": named,
@@ -78,7 +80,7 @@ def begin(
 
 
 def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
-    """Rounds are not of a run, so that none is told of them."""
+    """Move the rounds from the flags to the settings, since a single run has none."""
     if "repeat" not in flags:
         return settings, flags
     rounds = plan.rounds_of(compare.SCENARIO, {}, flags)
@@ -108,14 +110,14 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     watermark = asked["flags"].get("watermark", "0")
     own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
     flags = {**asked["flags"], **own}
-    if case.leg is not Leg.STEADY:  # frozen or killed, no engine could keep to it
+    if case.leg is not Leg.STEADY:  # a frozen or killed engine can't meet it
         flags.pop("objective_p99_ms", None)
     keys = {name: value for name, value in asked["keys"].items() if name not in own}
     return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
 
 
 def drive(place: Folder, asked: Asked) -> None:
-    """All that is still wanted, then the page."""
+    """Run all pending runs and searches, then write the page."""
     with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
         _drive(place, asked)
         found = compared.read(place).found
@@ -152,7 +154,7 @@ def _drive(place: Folder, asked: Asked) -> None:
 
 
 def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec, EngineManifest]:
-    """A search goes on by itself where it was, so that only its directory has to be known."""
+    """Begin a search, or resume it from its directory, which holds all of its state."""
     if begun:
         own = drive_search.resume(place.path / begun)
         return own, *drive_search.resolved(own)
@@ -163,7 +165,7 @@ def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tupl
 
 
 def write_page(place: Folder) -> Page:
-    """Drawing is slow to import, and most commands draw nothing."""
+    """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import compare_page
 
     return compare_page.write(place)
@@ -177,7 +179,7 @@ def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
 
 
 def ran(case: Case, result: Result, run: str) -> Ran:
-    """A run without a valid certificate says nothing of speed, which was the question."""
+    """Return the result of a run. A PASS with withheld figures is UNKNOWN, because the question was speed."""
     verdict = result.verdict
     if verdict.outcome is Outcome.PASS and result.withheld:
         return Ran(case, Outcome.UNKNOWN, result.withheld, run, {}, result.withheld, unmeasured=True)

@@ -1,5 +1,8 @@
-"""Runs and experiments that nobody needs any more are removed: never what is neither, and what somebody still needs
-only when told. `chosen` decides from what is known of each folder; `clear` deletes."""
+"""Removal of runs and experiments.
+
+Other folders are never removed, and those still in use only by force. `chosen` selects candidates; `clear` deletes
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +27,11 @@ UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 @dataclass(frozen=True)
 class Candidate:
-    """A run or an experiment that could go."""
+    """A run or an experiment that may be removed."""
 
     path: Path
-    made_ms: int | None  # None: nothing says it
-    needed: str = ""  # why it has to stay, unless told otherwise
+    made_ms: int | None  # None: unknown
+    needed: str = ""  # why it has to stay, unless forced
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Choice:
-    """What goes, oldest first, and what would have gone but stays."""
+    """The candidates to remove, oldest first, and those that matched but are kept because they are needed."""
 
     gone: tuple[Candidate, ...]
     kept: tuple[Candidate, ...]
@@ -53,14 +56,16 @@ def age_ms(text: str) -> int:
 
 
 def candidates(paths: Sequence[Path]) -> list[Candidate]:
-    """Those that are named, each a run or an experiment, or nothing at all is done. Oldest first; what lies in another
-    one of them goes with that."""
+    """Return the candidates at these paths, oldest first. If any path is no run or experiment, refuse them all.
+
+    A path inside another one is left out: it is removed with that.
+    """
     named = {_checked(path) for path in paths}
     return [_candidate(path) for path in oldest_first(named) if named.isdisjoint(path.parents)]
 
 
 def below(*bases: Path) -> list[Candidate]:
-    """All that lie right below these folders. What others keep there under the same names is passed over."""
+    """Return the candidates directly below these folders. Files of others with the same names are skipped."""
     found = {path.parent for base in bases for marker in markers.CALLED for path in base.glob(f"*/{marker}")}
     return candidates([path for path in found if not path.is_symlink() and _is_ours(path)])
 
@@ -68,8 +73,10 @@ def below(*bases: Path) -> list[Candidate]:
 def chosen(
     found: Sequence[Candidate], *, older_than_ms: int | None, but_last: int | None, now_ms: int, force: bool
 ) -> Choice:
-    """Of what lies there, oldest first: all but the last ones, and of those what is old enough. What is needed
-    is passed over where a condition chose it, and refused where it was named."""
+    """Select from candidates, oldest first: all but the newest `but_last`, if they are old enough.
+
+    A needed one is skipped if a condition selected it, and refused if it was named.
+    """
     old = [each for each in found[: max(0, len(found) - (but_last or 0))] if _is_older(each, older_than_ms, now_ms)]
     kept = () if force else tuple(each for each in old if each.needed)
     if kept and older_than_ms is None and but_last is None:
@@ -87,7 +94,7 @@ def clear(choice: Choice, *, dry_run: bool) -> Iterator[Removed]:
 
 
 def _is_older(each: Candidate, than_ms: int | None, now_ms: int) -> bool:
-    """What does not say when it was made is never old."""
+    """Return True if it is older. One of unknown age is never old."""
     return than_ms is None or (each.made_ms is not None and now_ms - each.made_ms > than_ms)
 
 
@@ -114,12 +121,12 @@ def _needed(path: Path) -> str:
         return "it is going on" if listing.is_going_on(path) else ""
     try:
         return "the process that makes it lives" if Store(path).alive() else ""
-    except MissingEvidence:  # of a torn one nobody is known
+    except MissingEvidence:  # the owner of a torn one is unknown
         return ""
 
 
 def _delete(path: Path) -> None:
-    """What makes it a run goes last, so that one whose removal was broken off can be removed again."""
+    """Delete the marker files last, so that an interrupted removal can be repeated."""
     try:
         for inner in path.iterdir():
             if inner.name in markers.CALLED:
@@ -137,7 +144,7 @@ def _delete(path: Path) -> None:
 
 
 def lines(removed: Sequence[Removed], kept: Sequence[Candidate], *, dry_run: bool) -> list[str]:
-    """For a person."""
+    """Format what was removed and what was kept, for the terminal."""
     would, freed = ("would remove", "would free") if dry_run else ("removed", "freed")
     told = [f"{would} {short_path(each.path)} ({size_in_words(each.size)})" for each in removed]
     told += [f"kept {short_path(each.path)}: {each.needed}" for each in kept]
@@ -145,7 +152,7 @@ def lines(removed: Sequence[Removed], kept: Sequence[Candidate], *, dry_run: boo
 
 
 def as_object(removed: Sequence[Removed], kept: Sequence[Candidate], *, dry_run: bool) -> dict[str, Any]:
-    """For a program."""
+    """Return what was removed and what was kept, for `--json`."""
     return {
         "command": "rm",
         "dry_run": dry_run,

@@ -1,4 +1,4 @@
-"""A run's log with names and values in place of codes, as a file for other tools: a row for each record in Kafka."""
+"""Export a run's log for other tools: one row for each record in Kafka, with names and values in place of codes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness.model import INDEX_BITS, MARK_SERVER, UsageError
 from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING, Columns
 
 WRITERS: Mapping[str, Callable[[Path, pa.Schema], Any]] = {".parquet": pq.ParquetWriter, ".csv": csv.CSVWriter}
-FIELD = "event."  # before the name of a field, which may be any
+FIELD = "event."  # a prefix for the names of fields, which could be equal to those of other columns
 KINDS = {COUNTS: "lies in a cell", BESIDE: "lies in no cell", NO_EVENT: "no event"}
-HARNESS = "harness"  # of the events that open and close a run
+HARNESS = "harness"  # the sender of the events that open and close a run
 
 
 def write(run: StoredRun, path: Path) -> int:
-    """How many records it holds."""
+    """Write the file and return the number of its records."""
     _refuse(path)
     books, codec, count = Slices(run.sends), run.codec, 0
     sent_us = np.append(run.sends.column("sent_us").to_numpy().astype(np.int64) + run.epoch_ms * 1000, NOTHING)
@@ -53,7 +53,7 @@ def _refuse(path: Path) -> None:
 
 
 def _own(part: Columns, sent_us: NDArray[np.int64]) -> dict[str, pa.Array]:
-    """What the harness knows of records."""
+    """Build the columns that do not come from the events' fields."""
     ids, kind = part["event_id"].tolist(), part["kind"].tolist()
     return {
         "partition": pa.array(part["partition"]),

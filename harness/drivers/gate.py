@@ -1,4 +1,4 @@
-"""Drives `gate`: three sides on one broker, started again and again, and one answer."""
+"""Drives `gate`: start three sides on one broker, again and again, until there is an answer."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ WARM_UP_SHARE = 0.02  # of the budget, in each start
 
 @dataclass(frozen=True)
 class Asked:
-    """What is compared, and how long that may take."""
+    """The arguments of a gate: the sides to compare, and the time it may take."""
 
     base: str
     head: str
     threshold: float
     budget_s: float
     flags: Mapping[str, Any]
-    engine: str  # of commits: where in their repository the manifest lies
+    engine: str  # for commits: the path of the manifest in their repository
     burst_events: int  # 0: as many as fit
-    saves: str = ""  # the baseline that is measured, and nothing compared
+    saves: str = ""  # the baseline file to measure; then nothing is compared
 
 
 def settings_of(burst_events: int, budget_s: float) -> Settings:
@@ -59,7 +59,7 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     candidates = [look_up(text, asked.engine, workload) for text in texts]
     settings = settings_of(then.burst_events if then else asked.burst_events, asked.budget_s)
     for candidate in candidates:
-        if not candidate.commit:  # what lies in a commit is known when it is checked out
+        if not candidate.commit:  # a commit's engine is only known after the checkout
             planned(candidate.engine, candidate.sink, settings, asked.flags)
     place = Folder.create(out.absolute(), "gate")
     commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
@@ -90,7 +90,7 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
 
 
 def save_exports(place: Folder) -> None:
-    """What a CI job reads."""
+    """Write the files that CI jobs read."""
     from reports.exports import gate as exports
     from reports.gated import read
 
@@ -98,8 +98,10 @@ def save_exports(place: Folder) -> None:
 
 
 def draw(place: Folder) -> None:
-    """The page of the gate and those that it leads to, after whatever waits for the answer has it: drawing takes
-    seconds. `streamgauge report RUN` makes one of any other start."""
+    """Write the page of the gate and those of the runs that it links to.
+
+    This comes after the answer, because drawing takes seconds. `streamgauge report RUN` makes the page of other starts.
+    """
     from reports import gated
 
     for judged in gated.read(place).found.sides.values():
@@ -111,14 +113,14 @@ def draw(place: Folder) -> None:
 
 
 def write_page(place: Folder) -> Page:
-    """Drawing is slow to import, and most commands draw nothing."""
+    """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import gate_page
 
     return gate_page.write(place)
 
 
 class _Gate:
-    """Start after start of all sides, until it is known or the budget is used up."""
+    """A gate in progress: it starts all sides again and again until the answer is known or the budget is used up."""
 
     def __init__(self, place: Folder, asked: Asked, settings: Settings, then: Baseline | None) -> None:
         self.place, self.asked, self.settings, self.then = place, asked, settings, then
@@ -127,7 +129,7 @@ class _Gate:
         self.rounds: list[Round] = []
         self.judged: dict[str, Judged] = {}
         self.starts = self.look = 0
-        self.longest_s = 0.0  # that a start took
+        self.longest_s = 0.0  # the duration of the longest start
         self.planned = self.settings.most_starts
         self.placed = placement()
         self.oddities: set[str] = set()
@@ -147,7 +149,7 @@ class _Gate:
         judged = {name: self.judged.get(name, Judged(Outcome.UNKNOWN, broken, "")) for name in SIDES}
         right = all(each.outcome is Outcome.PASS for each in judged.values())
         if right:
-            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # with their latency
+            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # now with latencies
         if self.then:
             versions = history.versions_of(Store(self.place.path / judged[HEAD].run))
             machine = history.environment_of(self.place.load("environment", dict[str, Any]))
@@ -156,7 +158,7 @@ class _Gate:
         return Gated(judged, found, self.starts, broken, conditions, self.stored)
 
     def _start(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> None:
-        """From the start of all sides until they are judged."""
+        """Start all sides, run their rounds, and judge them."""
         begun_s, number = time.monotonic(), self.starts + 1
         sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags, self.placed, start=number)
         for name in SIDES:
@@ -190,7 +192,7 @@ class _Gate:
         return all(each.outcome is Outcome.PASS for each in self.judged.values())
 
     def _is_over(self) -> bool:
-        """End as soon as the answer is known, or can't become known."""
+        """Return True as soon as the answer is known, or can't become known."""
         if not self.starts:
             return False
         left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)

@@ -1,4 +1,4 @@
-"""Drives `gate --calibrate`: records rounds, and says what gates that are drawn from them would have said."""
+"""Drives `gate --calibrate`: record rounds, and compute the answers of gates that are drawn from them."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ KIND = "calibration"
 
 @dataclass(frozen=True)
 class Asked:
-    """What is recorded."""
+    """The arguments of a recording."""
 
     engine: str
-    where: str  # of a commit: where in its repository the manifest lies
+    where: str  # for a commit: the path of the manifest in its repository
     flags: Mapping[str, Any]
-    budget_s: float  # of each of the gates that are drawn
+    budget_s: float  # the budget of each drawn gate
     settings: Settings
     starts: int = 8
 
 
 @dataclass(frozen=True)
 class Took:
-    """One start of all arms."""
+    """The cost of one start of all arms."""
 
     seconds: float
     round_stretches: int
@@ -63,7 +63,7 @@ def resume(path: Path) -> Folder:
 
 
 def drive(place: Folder) -> Calibrated:
-    """All starts that are not there yet; then the answer."""
+    """Record all missing starts, then compute the answer."""
     asked: Asked = place.load("asked", Asked)
     with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` goes on with it"):
         while len(took := _took(place)) < asked.starts:
@@ -93,7 +93,7 @@ def _file(place: Folder, number: int) -> Path:
 
 
 def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) -> Took:
-    """One start of all arms. What was left of one that was broken off is not mixed with what comes now."""
+    """Record one start of all arms. Rounds of an interrupted attempt are deleted first, so that they do not mix."""
     settings = replace(asked.settings, round_stretches=before[0].round_stretches) if before else asked.settings
     logs = place.path / "logs" / str(number)
     logs.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) ->
 
 
 def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
-    """For a gate that has half as many sides, which start and run in half the time."""
+    """Compute the answer for a gate, whose starts take less time because it has fewer sides."""
     each_s = GATE_SHARE * fmean(each.seconds for each in took)
     fit = max(FEWEST_STARTS, min(int(asked.budget_s / each_s), asked.settings.most_starts))
     starts = [list(kept(_file(place, number))) for number in range(1, len(took) + 1)]

@@ -1,7 +1,7 @@
 """One side of a gate: a run whose load comes in bursts, each billed to its engine.
 
-It goes through the nine steps in a thread of its own. Whoever measures sends a burst, waits until the engine has done
-it, and reads off what that took; when the last burst is done the run drains, reads and judges as any other.
+It does the nine steps in a thread of its own. The gate sends a burst, waits until the engine has processed it, and
+measures the cost. After the last burst the run drains, reads and judges like any other.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NOTHING_COUNTED = Totals()
 
 @dataclass(frozen=True)
 class Used:
-    """What an engine had used of the machine at a moment."""
+    """The cumulative resource use of an engine at one time."""
 
     at_s: float
     cpu_s: float
@@ -57,29 +57,29 @@ class Used:
     work: Totals = NOTHING_COUNTED
 
     def cores_since(self, before: Used) -> float:
-        """But for what a JVM compiles, which it goes on with for minutes."""
+        """Return the mean cores used since `before`, without JIT compilation, which goes on for minutes in a JVM."""
         compiled_s = self.compiling_s - before.compiling_s
         return (self.cpu_s - before.cpu_s - compiled_s) / (self.at_s - before.at_s)
 
 
 @dataclass(frozen=True)
 class Done:
-    """How much an engine had done, and when it said so: records by its own offsets, or views by its results."""
+    """The progress of an engine and the time of that report: records by its own offsets, or views by its results."""
 
     at_ms: float
     amount: int
 
 
 class SideRun(Run):
-    """The nine steps, of which the fifth waits for whoever sends the bursts."""
+    """The nine steps of a run. The fifth waits while the gate sends bursts."""
 
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
     ) -> None:
         begin = replace(spec, tape=tape(spec.tape, 1, settings))
-        # Sides that go on at the same time share the gate's screen.
+        # Sides that run at the same time share the gate's screen.
         super().__init__(begin, manifest, world, StoredRun(store), NullScreen())
-        self.settings, self.stretches = settings, 0  # the latter: that were sent
+        self.settings, self.stretches = settings, 0  # stretches: how many were sent
         self.done = Done(0.0, 0)
         self._looked_ms = 0
         self.begun, self.stopping = threading.Event(), threading.Event()
@@ -93,7 +93,7 @@ class SideRun(Run):
         self._end_load()
 
     def cut(self) -> None:
-        """Only what was sent was the tape, and is what is judged."""
+        """Cut the tape to the stretches that were sent, so that only those are judged."""
         self.spec = replace(self.spec, tape=tape(self.spec.tape, self.stretches, self.settings))
         self.schedule = Schedule(self.spec.tape)
         self.store.write_json("spec.json", self.spec.public())
@@ -101,11 +101,11 @@ class SideRun(Run):
         self.seal()
 
     def _moment(self) -> Moment:
-        """Of a fault that waits for a share of the load: it strikes before anything is measured."""
+        """Relate a fault's share of the load to the bursts before the rounds, so that it strikes before those."""
         return replace(super()._moment(), total=self.settings.struck_events)
 
     def _tick(self) -> None:
-        """What the engine tells is read by this thread alone: a file that two read at once is read in pieces."""
+        """Read the engine's progress in this thread only: if two threads read the file, each gets parts of it."""
         if self.stopping.is_set():
             raise HarnessError("The gate was stopped.")
         super()._tick()
@@ -115,7 +115,7 @@ class SideRun(Run):
             self.done = Done(progress.at_ms, sum(progress.offsets.values()))
 
     def _count_views(self) -> None:
-        """Of an engine that tells nothing, the results are all that is known. To read all of them takes a while."""
+        """Read the progress of an engine that reports none from its results; rarely, since reading all takes long."""
         now_ms = self.world.now_ms()
         if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
             rows = self.poller.unless_away(self.world.results, list[Row]())
@@ -123,7 +123,7 @@ class SideRun(Run):
             self._looked_ms = self.world.now_ms()
 
     def views(self, stretches: int) -> int:
-        """What so many more leave in the results."""
+        """Count the views that the next stretches add to the results."""
         sent, all_of = self.stretches, self.stretches + stretches
         before, after = (Tape(tape(self.spec.tape, count, self.settings)) for count in (sent or 1, all_of))
         first = [before.server_total(server) if sent else 0 for server in range(self.spec.tape.senders)]
@@ -136,7 +136,7 @@ class SideRun(Run):
 
 
 class Side:
-    """Its thread, and what the gate does with it."""
+    """A side's run in its own thread, with the gate's operations on it."""
 
     def __init__(
         self,
@@ -153,11 +153,11 @@ class Side:
         self.error: BaseException | None = None
         self._environment = environment
         self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
-        self._owed = run.spec.tape.partitions  # it has to say that it has done so much; the opening events are in it
+        self._owed = run.spec.tape.partitions  # the progress it has to report, opening events included
         self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
-        self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
+        self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
         self._rounds, self._fell_idle = 0, True
         self._begun, self._woken_ms = self._settled, 0
         self._pinned: set[int] = set()  # threads
@@ -168,7 +168,7 @@ class Side:
     def _all(self) -> None:
         try:
             self.verdict = self.run.all(self._environment)
-        except BaseException as error:  # noqa: BLE001 - told where the thread is waited for
+        except BaseException as error:  # noqa: BLE001 - reported by the waiting thread
             self.error = error
 
     def await_ready(self) -> None:
@@ -190,7 +190,10 @@ class Side:
         return [pid for part, pid in self.world.roots().items() if part != ENGINE]
 
     def pin(self, cores: frozenset[int]) -> str:
-        """Its engine; again before each round, since it may have come back from a fault. What it did to get away."""
+        """Pin the engine's threads, and report those that had left their cores.
+
+        Repeat it before each round, since the engine may have been restarted after a fault.
+        """
         moved = pin(self.engine_pids(), cores)
         away, self._pinned = self._pinned & moved, self._pinned | moved
         return (
@@ -198,8 +201,9 @@ class Side:
         )
 
     def warm_up(self, stretches: int) -> None:
-        """One behind the other, none sent before the last but one is done: an engine that cuts what comes into batches
-        compiles most of what it runs when it has run many of them."""
+        """Send stretches one by one, with at most two in progress, since an engine with batches compiles most of its
+        code only after it has run many of them.
+        """
         for _ in range(stretches):
             owed = self._owed
             self._send(self.written(1))
@@ -210,19 +214,21 @@ class Side:
         self._settled = self._await_idle()
 
     def is_restless(self) -> bool:
-        """Say whether it stays busy when nothing is sent to it; then a long pause measures that."""
+        """Return True if the engine stays busy without input; then a long pause measures that."""
         return not self._fell_idle
 
     def wave(self, stretches: int) -> float:
-        """Sent at once and waited for; seconds."""
+        """Send stretches at once, wait until they are done, and return the seconds."""
         sent = self._send(self.written(stretches))
         took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
         self._settled = self._await_idle()
         return max(took_s, LEAST_S)
 
     def strike(self) -> None:
-        """What a fault has killed starts cold, so that it strikes before a side is warmed up. Whether it landed is for
-        the judge."""
+        """Send bursts until a planned fault has struck and is settled. The judge checks whether it landed.
+
+        This precedes the warm-up, because a killed engine restarts cold.
+        """
         fault, settings = self.world.fault, self.run.settings
         for _ in range(settings.struck_bursts if self.run.spec.fault.planned else 0):
             self.wave(settings.struck_stretches)
@@ -230,15 +236,17 @@ class Side:
                 return
 
     def written(self, stretches: int) -> list[Slice]:
-        """The next burst's records, made while nothing is measured."""
+        """Make the records of the next burst in advance, so that this is not part of the measurement."""
         if not self.run.manifest.progress:
             self._owed += self.run.views(stretches)
         self.run.stretches += stretches
         return self._load.write(self.run.stretches * STRETCH_MS)
 
     def send(self, written: list[Slice]) -> Sent:
-        """While its engine is frozen: all of a burst is there when it wakes up, so that an engine which cuts what comes
-        into batches takes it as one. Where it would cut was chance, and a batch more cost a tenth of a round."""
+        """Send a burst while the engine is frozen, so that an engine with batches takes all of it as one.
+
+        Otherwise the batch boundaries are random, and one more batch costs a tenth of a round.
+        """
         self._most_memory_bytes, self._begun = 0, self._with_work(self._used())
         self.world.engine.freeze()
         return self._send(written)
@@ -248,7 +256,7 @@ class Side:
         self._woken_ms = self.run.world.now_ms()
 
     def round(self, sent: Sent) -> Round:
-        """From the moment in which its engine woke up until it has fallen idle again."""
+        """Measure a round, from the engine's wake-up until it is idle again."""
         begun, done_ms = self._begun, self._await_done(self._owed)
         before, self._settled = self._settled, self._with_work(self._await_idle())
         self._rounds += 1
@@ -277,8 +285,10 @@ class Side:
         return sent
 
     def _await_idle(self) -> Used:
-        """An engine goes on behind its last batch: it commits, cleans up, and compiles. One that is never idle, since
-        it asks for records all the time, is billed for a while of that, which what it takes when idle makes up for."""
+        """Wait until the engine is idle: after its last batch it still commits, cleans up and compiles.
+
+        One that is never idle, because it polls all the time, is billed for a limited time; its idle use is subtracted.
+        """
         last, end_s = self._used(), time.monotonic() + AFTERWARDS_S
 
         def settled() -> Used | None:
@@ -294,7 +304,7 @@ class Side:
         return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
 
     def _await_done(self, owed: int) -> float:
-        """When the engine said that so much is done."""
+        """Wait until the engine has reported so much progress, and return the time of that report."""
 
         def done() -> Done | None:
             if not self.going:
@@ -307,7 +317,7 @@ class Side:
         return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 
     def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
-        """Of its rounds, when it is judged and right."""
+        """Return this side's rounds with latencies. The side has to be judged and right."""
         raw = latency.by_rank(self.run.stored)
         return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
 
@@ -347,7 +357,7 @@ class Side:
 
 
 def more(before: int | None, now: int | None) -> int | None:
-    """Return the difference, or None where one of the two is missing."""
+    """Return the difference, or None if one of the two is missing."""
     return None if before is None or now is None else now - before
 
 

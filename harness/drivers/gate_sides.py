@@ -1,4 +1,4 @@
-"""Engines that are up beside each other on one broker, and the rounds that all of them do at the same time."""
+"""Engines that run beside each other on one broker, and rounds that all of them process at the same time."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ from harness.util.wait import ends_within
 
 SCENARIO = "calm"
 WARM_UP_STRETCHES = 4  # at a time, to each side
-# A heap that grows in the middle of the rounds costs half a CPU second or more for each GiB that is touched for the
-# first time, and one that shrinks grows again: more than what is looked for. So all JVMs take and touch their memory at
-# once, and keep it. It is a sixteenth of the machine's, or what a job says itself, if that is less.
+# A heap that grows during the rounds costs half a CPU second or more for each GiB that is touched for the first time,
+# and one that shrinks grows again. That exceeds the differences to detect, so all JVMs allocate and touch their memory
+# at once, and keep it: a sixteenth of the machine's, or the job's own setting if that is less.
 STEADY_MEMORY = ("-XX:InitialRAMPercentage=6.25", "-XX:+AlwaysPreTouch", "-XX:MaxHeapFreeRatio=100")
 CRASHED = "crashed"  # the word for an engine that ended by itself
-PATIENCE = 3.0  # all sides start at the same time, each as slowly as three
-QUEUED_MS = 5000.0  # a burst is due all at once, and it takes its time to hand it over
+PATIENCE = 3.0  # three sides start at the same time, so each may take three times as long
+QUEUED_MS = 5000.0  # all of a burst is due at once, and handing it over takes time
 
 T = TypeVar("T")
 
 
 @contextmanager
 def broker(logs: Path) -> Iterator[EmbeddedKafka]:
-    """One for all sides: it is no part of what is compared."""
+    """Start the broker that all sides share, because it is not compared."""
     kafka = EmbeddedKafka(logs, jvm.jars("services"), str(jvm.java()))
     try:
         kafka.start()
@@ -73,7 +73,7 @@ def broker(logs: Path) -> Iterator[EmbeddedKafka]:
 
 
 def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]) -> tuple[RunSpec, EngineManifest]:
-    """What a side is to run. Nothing is started, so that a mistake is told before a gate begins."""
+    """Resolve the run of a side. Nothing is started, so that a mistake is reported before a gate begins."""
     _, keys = plan.read_scenario(SCENARIO)
     rate = settings.stretch_events / STRETCH_MS * 1000
     own = {
@@ -91,8 +91,10 @@ def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]
 
 
 class Sides:
-    """One start of all sides. Each is a run in a thread of its own, and they are sent their rounds at the same time, as
-    long as they can share cores that nothing else is on."""
+    """One start of all sides, each a run in a thread of its own.
+
+    They get their rounds at the same time, if there are cores that they can share and nothing else uses.
+    """
 
     def __init__(
         self,
@@ -108,7 +110,7 @@ class Sides:
         self._placed, self._start = placed, start
         self._sides: dict[str, Side] = {}
         self.round_stretches = 1
-        self.oddities: set[str] = set()  # of engines that are not where they were put
+        self.oddities: set[str] = set()  # sentences on engines that left their cores
 
     def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
         at = self._kafka.address.bootstrap
@@ -126,13 +128,13 @@ class Sides:
 
     @property
     def _options(self) -> tuple[str, ...]:
-        """A JVM on fewer cores than it began with would change its collectors' and its pools' mind."""
+        """The options for each JVM. A fixed core count keeps it from changing collectors and pools when pinned."""
         cores = len(self._placed.all)
         return (*STEADY_MEMORY, f"-XX:ActiveProcessorCount={cores}") if cores else STEADY_MEMORY
 
     @contextmanager
     def up(self, settings: Settings) -> Iterator[None]:
-        """From their start until all are judged; whatever ends the rounds too early is told by `judged`'s caller."""
+        """Start and warm up all sides; at the end, wait until all are judged. The caller reports early ends."""
         begun_s, sides = time.monotonic(), self._sides.values()
         try:
             for side in sides:
@@ -157,7 +159,7 @@ class Sides:
 
     @contextmanager
     def _pinned(self) -> Iterator[None]:
-        """While rounds go on. To start and to judge, all have all cores."""
+        """Pin the services during the rounds. For start and judgement, all processes may use all cores."""
         if self._placed.reason:
             yield
             return
@@ -174,8 +176,8 @@ class Sides:
             self.oddities |= {said for side in self._sides.values() if (said := side.pin(self._placed.shared))}
 
     def _warm_up(self, settings: Settings) -> None:
-        """All sides are sent the same: one that waits long for the others is cold again."""
-        self._together(Side.strike)  # what a fault has killed takes as long to come back as it took to start
+        """Warm up all sides at the same time with the same load: a side that waits for the others gets cold again."""
+        self._together(Side.strike)  # a killed engine takes as long to return as it took to start
         self._pin()
         begun_s = time.monotonic()
         while time.monotonic() - begun_s < settings.warm_up_s:
@@ -196,7 +198,7 @@ class Sides:
         return sum(side.run.stretches * side.run.settings.stretch_events for side in self._sides.values())
 
     def rounds(self, most: int) -> Iterator[list[Round]]:
-        """One round of each side. Each is on disk before it is looked at."""
+        """Yield one round of each side at a time, after writing it to disk."""
         with self._rounds.open("ab") as file:
             for names in order(tuple(self._sides), most):
                 self._pin()
@@ -208,7 +210,7 @@ class Sides:
                 yield block
 
     def _round(self, sides: Sequence[Side]) -> list[Round]:
-        """At the same time, or one after the other where nothing could be put on cores of its own."""
+        """Run all sides at the same time, or one after the other if they could not get cores of their own."""
         written = [side.written(self.round_stretches) for side in sides]
         pairs = list(zip(sides, written, strict=True))
         groups = [[each] for each in pairs] if self._placed.reason else [pairs]
@@ -216,7 +218,7 @@ class Sides:
             return [each for group in groups for each in _at_once(pool, group)]
 
     def judged(self) -> Mapping[str, Judged]:
-        """What is said of each, when all have ended; their reports are made."""
+        """Return the verdict on each side after all have ended, and write their reports."""
         return {name: self._judged(side) for name, side in self._sides.items()}
 
     def _judged(self, side: Side) -> Judged:
@@ -229,7 +231,7 @@ class Sides:
         return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses, _crashed(side.verdict))
 
     def with_latency(self, measured: Sequence[Round]) -> list[Round]:
-        """The rounds, with what only the files of sides tell that were judged and are right."""
+        """Return the rounds with latencies, from the files of the sides, which have to be judged and right."""
         made = [each for side in self._sides.values() for each in side.with_latency(measured)]
         return sorted(made, key=lambda each: each.at_ms)
 
@@ -245,14 +247,14 @@ def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[
 
 
 def redis_of(world: RealWorld) -> redis.Redis:
-    """One of a side's own, in which nobody else writes."""
+    """Connect to a side's own Redis, so that no other writes are counted."""
     if not world.field or not world.field.redis:
         raise OSError("this side has no Redis of its own")
     return world.field.redis.client()
 
 
 def _crashed(verdict: Verdict) -> str:
-    """What an engine said that ended by itself; the loudest line comes first."""
+    """Return the most telling output of an engine that ended by itself, which comes first; "" for any other."""
     found = [check for check in verdict.checks if check.word == CRASHED]
     said = [each.detail for check in found for each in check.witnesses if each.seen == CRASHED]
     return said[0] if said else found[0].sentence if found else ""

@@ -1,6 +1,6 @@
-"""One run, whatever asks for it: its directory, its world, the nine steps, and all that is made from its files.
+"""One run, for any command: its directory, its world, the nine steps, and everything made from its files.
 
-What is needed once a run is under way is imported then: a run that is refused is refused at once.
+Modules that only a running run needs are imported late, so that a refusal is fast.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Screens = Callable[[], AbstractContextManager[Screen]]
 def refuse_the_impossible(
     spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or none."
 ) -> None:
-    """What can be known before anything is started or written. `instead`: what to try."""
+    """Refuse a run that can't succeed before anything is started or written. `instead` is the advice in the error."""
     if engine_manifest.simulated:
         fake.check_conf(spec.conf)
     needs = registry.create(spec, engine_manifest).needs
@@ -58,7 +58,7 @@ def refuse_the_impossible(
 
 
 def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:
-    """Check disk space for `runs` consecutive runs, each of which deletes its log before the next."""
+    """Check disk space for `runs` consecutive runs. Each deletes its log before the next."""
     schedule = Schedule(spec.tape)
     wanted = disk_space.needs(
         engine_manifest,
@@ -74,9 +74,10 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
 
 
 def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
-    """All that a run needs is there, or fetched, before anything of it is started or written.
+    """Check or fetch everything that a run needs, before anything of it is started or written.
 
-    An installed program has no Kafka before its first run, and there are machines without a Java or a Redis."""
+    An installed program has no Kafka before its first run, and some machines have no Java or Redis.
+    """
     if not engine_manifest.simulated:
         jvm.java()
         if not spec.redis:
@@ -98,7 +99,7 @@ def drive(
     screens: Screens = console.progress,
     every_option: tuple[str, ...] = (),
 ) -> Result:
-    """A fresh run, and its page."""
+    """Do a new run and write its page."""
     result = answer(spec, engine_manifest, out, twin=twin, screens=screens, every_option=every_option)
     draw(result.path, screens)
     return result
@@ -114,10 +115,10 @@ def answer(
     screens: Screens = console.progress,
     every_option: tuple[str, ...] = (),
 ) -> Result:
-    """A fresh run in a directory of its own below `out`. An existing Redis is claimed for each run anew.
+    """Do a new run in a directory of its own below `out`. An existing Redis is claimed again for each run.
 
-    `twin`: the run without a fault to which its recovery is held. `growing` makes a run whose load is decided while it
-    goes on. `screens`: where it says how far it is. `every_option`: of each JVM of the engine.
+    `twin` is the baseline run for its recovery. `growing` makes a run whose load is decided while it runs. `screens`
+    show its progress. `every_option` holds options for each JVM of the engine.
     """
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
     refuse_without_room(spec, engine_manifest, out)
@@ -125,7 +126,7 @@ def answer(
         console.say(sentence)
     with removal.in_use(engine_manifest):
         surroundings = prepare(spec, engine_manifest)
-        # Kafka allows no @ in the name of a topic, which is that of the run.
+        # The topic has the name of the run, and Kafka allows no @ in it.
         place = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
         if twin:
             from harness.measuring.watched import link_twin
@@ -151,7 +152,7 @@ def answer(
 
 @contextmanager
 def _saying_what_stays(world: World) -> Iterator[None]:
-    """A verdict has it among its notes; a run that ends without one says it here."""
+    """Report what stays on foreign servers if a run ends without a verdict, which would have it in its notes."""
     try:
         yield
     except BaseException:
@@ -161,7 +162,7 @@ def _saying_what_stays(world: World) -> Iterator[None]:
 
 
 def draw(run: Path, screens: Screens = console.progress) -> None:
-    """The page, after whatever waits for the answer has it: drawing takes seconds."""
+    """Write the page. This comes after the answer, because drawing takes seconds."""
     place = Store(run)
     with _under_way(place, "report", "makes its page"), screens() as screen:
         write_page(place, screen)
@@ -179,7 +180,7 @@ def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[
 def starts_and_machine(
     spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, every_option: tuple[str, ...] = ()
 ) -> tuple[Starts, dict[str, Any]]:
-    """How the JVMs of a run start, and of which machine and versions its figures will be."""
+    """Return how the JVMs of a run start, and the machine and versions that its figures belong to."""
     starts = replace(warm.starts(warm.archives_of(spec, engine_manifest, surroundings)), every_option=every_option)
     return starts, environment.describe() | environment.of_engine(surroundings.python) | warm.in_words(starts)
 
@@ -206,7 +207,7 @@ def _world(
 
 
 def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
-    """Step nine: everything that is made from the files, but the page."""
+    """Do step nine: write everything that is made from the files, except for the page."""
     from harness.measuring import measure
     from reports.exports import annotation, junit, markdown
     from reports.result import read
@@ -223,13 +224,16 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
 
 
 def _starved(place: Store) -> str:
-    """What the machine gave to an engine that it did not let run under load; "" of any other."""
+    """Describe the CPU time of an engine that was starved under load; "" for any other."""
     told = next(place.history("cpu"), None)
     return str(told["words"]) if told and told["starved"] else ""
 
 
 def mended_copy(folder: Path) -> bool:
-    """A page that was copied without its run or experiment: what it linked to and is not there becomes plain text."""
+    """Mend a page that was copied without its run or experiment: links to missing files become plain text.
+
+    Return False if the folder holds no such copy.
+    """
     from reports import saved
 
     if not saved.is_copy(folder):
@@ -239,7 +243,7 @@ def mended_copy(folder: Path) -> bool:
 
 
 def write_page(place: Store, screen: Screen) -> Page:
-    """Drawing is slow to import, and most commands draw nothing."""
+    """Write the page. Drawing is slow to import, and most commands draw nothing."""
     screen.phase("page", "report.html")
     from reports import run_page
 

@@ -70,7 +70,7 @@ def write_page(place: Folder) -> Page:
 
 
 class _Pairs:
-    """Start after start of each pair, until its budget is used up."""
+    """The measurement of pairs: each is started again and again until its budget is used up."""
 
     def __init__(self, place: Folder, asked: Asked, placed: Placement) -> None:
         self.place, self.asked, self.placed = place, asked, placed

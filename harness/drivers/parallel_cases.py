@@ -1,6 +1,6 @@
-"""Cases of a chaos that go on beside each other, a process for each: see harness/drivers/chaos_worker.py.
+"""Cases of a chaos that run at the same time, each in a process of its own: see harness/drivers/chaos_worker.py.
 
-The next engine starts when the last one has gone: what is left of that run, to judge and to draw, needs no world.
+The next case starts as soon as an engine is gone, because judging and drawing a run need no engine or services.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ STOP_DEADLINE_S = 60.0
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a worker says of its run."""
+    """The state of a worker's run, as the worker reports it."""
 
     line: str = ""
     closed: bool = False  # its engine and its services are gone
     ran: Ran | None = None
-    refused: str = ""  # why it can't be done, where only the run itself could find that out
+    refused: str = ""  # why it can't be done, if only the run could detect that
 
 
 class Worker:
@@ -70,7 +70,7 @@ class Worker:
         self._child.terminate()
 
     def ran(self) -> Ran:
-        """What came of it, when it has ended. One that ended without a word broke, as the harness would have."""
+        """Return the result of an ended worker. One that ended without a result counts as a broken harness."""
         told, code = self.told, self._child.returncode()
         self._child.kill_group()
         self._told.unlink(missing_ok=True)  # the same case may be made again
@@ -81,7 +81,7 @@ class Worker:
 
 
 class Beside:
-    """All that is still wanted, so many at a time. `keep` is given each when it is done, `twin` finds a case's."""
+    """The parallel execution of all pending cases. `keep` stores a result, `twin` finds a case's baseline run."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Beside:
             self._keep(worker.ran())
 
     def _begin(self, jobs: int, folder: Path) -> None:
-        """One more is judged at most than run: they need memory too."""
+        """Begin cases, with at most one worker more than `jobs`: those that only judge need memory too."""
         while len(self._workers) <= jobs:
             judged = [each.case for each in self._workers if each.told.closed]
             going = [each.case for each in self._workers if each.case not in judged]
@@ -126,7 +126,7 @@ class Beside:
 
     @contextmanager
     def _in_order(self) -> Iterator[None]:
-        """Whatever ends the experiment too early, its runs end in order, all at the same time."""
+        """If the experiment ends early, stop its runs in an orderly way, all at the same time."""
         try:
             yield
         except BaseException:
@@ -134,7 +134,7 @@ class Beside:
             console.say(f"{many(len(alive), 'run')} to be stopped; {ONCE_MORE}")
             for worker in alive:
                 worker.terminate()
-            with suppress(DeadlinePassed):  # who is left is killed
+            with suppress(DeadlinePassed):  # the rest is killed
                 wait_until(
                     lambda: not any(worker.alive() for worker in alive), deadline_s=STOP_DEADLINE_S, what="the runs"
                 )

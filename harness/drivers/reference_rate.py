@@ -1,8 +1,8 @@
-"""A number that travels: what the reference engine does on this machine, now. A rate means little anywhere else; as a
-share of the reference's it means more.
+"""The speed of the reference engine on this machine, now. A rate means little on other machines; as a share of the
+reference's it means more.
 
-The reference is frozen while the load goes on, and let go: how fast it catches up, and what an event costs it then. It
-is measured once for each start of the machine and each number of cores, and beside each whole search.
+The reference is frozen during the load, then thawed; its catch-up rate and its CPU time per event are measured. This is
+done once per boot and number of cores, and beside each whole search.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from harness.util.texts import three_digits
 FILE = "unit.json"
 SEED = 1
 SETTINGS = replace(compare.Settings(), catch_up_per_s=100_000.0, warm_s=10, frozen_s=15)
-SAME_START_S = 60.0  # two readings of one start of the machine differ by less
+SAME_START_S = 60.0  # two readings of the same boot time differ by less
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """As it lies in the cache."""
+    """The measurement in the cache."""
 
     unit: Unit
     version: str
@@ -44,7 +44,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def of_this_start(out: Path) -> Unit:
-    """As it was measured on these cores since the machine was started, or measured now."""
+    """Return the measurement made on these cores since the last boot, or measure now."""
     kept, cores = _kept(), min(cgroup.allowed_cores(), cgroup.quota_cores() or math.inf)
     if kept and _is_of(kept, cores):
         return kept.unit
@@ -71,7 +71,7 @@ def _kept() -> Kept | None:
 
 
 def measured(out: Path) -> Unit:
-    """By a run below `out`; where it says nothing, its sentence says why."""
+    """Measure by a run below `out`. If it has no figures, the error gives the reason."""
     console.say(f"the reference on this machine, frozen for {SETTINGS.frozen_s} s at {SETTINGS.catch_up_per_s:,.0f}/s")
     case = Case(compare.REFERENCE, Leg.CATCH_UP, SEED)
     own = compare.keys_of(case, SETTINGS)

@@ -1,4 +1,4 @@
-"""Drives `run --repeat`: fresh runs one after the other in one experiment, and one answer for all of them."""
+"""Drives `run --repeat`: new runs one after the other in one experiment, and one answer for all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reports.result import Result
 
 @dataclass(frozen=True)
 class Done:
-    """All rounds, run."""
+    """The finished rounds and their answer."""
 
     path: Path
     answer: repeat.Repeated
@@ -55,7 +55,7 @@ def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest, rounds
 
 
 def _save(answer: repeat.Repeated, spec: RunSpec, engine_manifest: EngineManifest, folder: Path) -> None:
-    """What draws is slow to import, and most commands draw nothing."""
+    """Save the answer. Drawing is slow to import, and most commands draw nothing."""
     from reports import repeated
 
     repeated.save(answer, spec, engine_manifest, environment.describe(), folder)

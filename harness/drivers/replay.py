@@ -1,8 +1,8 @@
-"""A stored plan once more, in a directory of its own, and whether it ended the same way.
+"""Run a stored plan again in a new directory, and check whether it ends the same way.
 
-A seed fixes the events and the plan, but not the scheduling of processes. So the same outcome
-means: the same verdict in the same words, the same class, and each fault landed where it did before. Which batch a
-change of the question meets is such a matter, too: where what came of it has a name, that alone is compared.
+A seed fixes the events and the plan, but not the scheduling of processes. So the same outcome means: the same verdict
+in the same words, the same class, and each fault landed where it did before. The batch in which a question changes also
+depends on scheduling: if the verdict names the consequence, only that name is compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.rundir.store import MissingEvidence
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended, as far as it can be expected to end so again."""
+    """The reproducible part of how a run ended."""
 
     outcome: Outcome
     words: tuple[str, ...]
@@ -34,7 +34,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that is compared."""
+    """One property of both runs."""
 
     what: str
     before: str
@@ -81,7 +81,7 @@ def replay(run: Path, out: Path) -> Replayed:
 
 
 def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
-    """Refused where it can't be done again from what is stored."""
+    """Return the stored plan, or refuse it if the stored files do not allow another run."""
     try:
         spec, manifest, _ = run.spec, run.manifest, run.claim
     except MissingEvidence as error:
@@ -91,7 +91,7 @@ def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
             f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
             "scenario with --redis instead; its page says how."
         )
-    if manifest.shipped:  # the run may come from another checkout, and from an earlier one, whose job had other files
+    if manifest.shipped:  # the run may come from another or older checkout, whose job had other files
         ours = manifests.load(manifest.id, manifest.workload)
         manifest = replace(manifest, home=ours.home, command=ours.command, program=ours.program, java=ours.java)
     one_run.refuse_the_impossible(spec, manifest)
@@ -127,7 +127,7 @@ def _at(faults: Sequence[str], number: int) -> str:
 
 
 def _landed(faults: Sequence[FaultReport]) -> Iterator[str]:
-    """Where each fault landed, as exactly as its moment can be met: a crash point in a batch, or as it was asked."""
+    """Yield where each fault landed, as exactly as it can be repeated: the batch of a crash point, else its moment."""
     for report in faults:
         if not report.landed:
             yield f"{report.spec.text} did not land"

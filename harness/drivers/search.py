@@ -1,5 +1,7 @@
-"""Drives a `search`: a run for each life of the engine. What is asked and what is known lie in the experiment's
-directory, so that a search goes on from there, were it begun just now or broken off yesterday."""
+"""Drives `search`: one run for each start of the engine.
+
+The settings and the results are stored in the experiment's directory, so that an interrupted search can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from reports.page import Page
 
 BROKEN = ("crashed", "stuck")
-# What begins with which line of a run's history.
+# Each part of a run, and the line of its history with which it begins.
 PARTS = (
     ("start", "begin"),
     ("load", "epoch"),
@@ -44,11 +46,11 @@ PARTS = (
     ("judge", "closed"),
     ("measure", "verdict"),
 )
-UNITS_BESIDE = 2  # before the first life of a whole search, and after the last
+UNITS_BESIDE = 2  # before the first engine run of a whole search, and after the last
 
 
 def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, out: Path) -> Folder:
-    """The objective of the run becomes that of the search: a rate that misses it has failed, the run itself has not."""
+    """Create a search. It takes over the run's objective: a rate that misses it fails, but not the run itself."""
     plan.refuse_one_database_for(settings.lives, spec.redis, reset=spec.reset)
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
@@ -59,7 +61,7 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
 
 
 def _most(spec: RunSpec, settings: Settings) -> RunSpec:
-    """What a life may offer, if its engine is as fast as is expected: how far it gets is decided while it goes on."""
+    """Return a run with the largest expected load, to check disk space. The real load is decided during the run."""
     life = settings.life
     most = Piece(min(life.start_per_s, life.most_per_s), Why.LEVEL, 0)
     return replace(
@@ -74,7 +76,7 @@ def resume(path: Path) -> Folder:
 
 
 def resolved(place: Folder) -> tuple[RunSpec, EngineManifest]:
-    """Of a search to go on with."""
+    """Load the plan of a search to resume."""
     spec: RunSpec = place.load("spec", RunSpec)
     place.refuse_hidden(spec.redis)
     return spec, manifests.load(engine_of(place), spec.workload)
@@ -86,7 +88,7 @@ def settings_of(place: Folder) -> Settings:
 
 
 def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
-    """The spec comes from memory: what is kept of it holds no password."""
+    """Complete a search. The spec comes from memory, since the stored one has no password."""
     with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` goes on from there"):
         _Search(place, replace(spec, objective_p99_ms=None), engine_manifest).all()
         found = read(place)
@@ -95,7 +97,7 @@ def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Sear
 
 
 class _Search:
-    """What is known of one, while it goes on."""
+    """A search in progress."""
 
     def __init__(self, place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
         self._place, self._spec, self._manifest = place, spec, engine_manifest
@@ -115,7 +117,10 @@ class _Search:
         write_page(self._place)
 
     def _measure_unit(self, measured: Callable[[Path], Unit]) -> None:
-        """Of engines and services elsewhere the reference here says nothing. That it fails is no fault of a search."""
+        """Measure the reference, unless the engine is simulated or Kafka is external: then it would be meaningless.
+
+        If it fails, the search goes on without it.
+        """
         if self._manifest.simulated or self._spec.kafka:
             return
         try:
@@ -142,7 +147,7 @@ class _Search:
 
 
 def _told(spec: RunSpec, settings: Settings, engine_manifest: EngineManifest, out: Path) -> Iterator[str]:
-    """The budget, before anything of it is spent."""
+    """Format the search's budget for the terminal, before it starts."""
     yield f"search on {spec.engine}/{spec.sink}: p99 within {settings.life.objective_p99_ms:,.0f} ms"
     parts = {name: _seconds(*span) for name, span in steer.budget_s(settings.life).items()}
     parts["beside it"] = "start, drain, read, judge, measure: the more events, the longer"
@@ -176,7 +181,7 @@ def _live(
     _refuse_a_full_disk(result)
     right = result.verdict.outcome is Outcome.PASS
     if right:
-        stored = lives[0].stored  # which has just been measured
+        stored = lives[0].stored  # it has just been measured
         kept.save(stored.store, files.measured(stored))
     seconds = time.monotonic() - began_s
     lived = Lived(
@@ -191,7 +196,7 @@ def _live(
 
 
 def _parts_s(run: StoredRun, seconds: float) -> dict[str, float]:
-    """From one line of the history to the next; what comes behind the last one is measuring and drawing."""
+    """Return the seconds between lines of the history; the time after the last one is measuring and drawing."""
     at_ms = {told["kind"]: told["at_ms"] for told in run.store.history(*dict(PARTS).values())}
     marks = [(part, at_ms[kind]) for part, kind in PARTS if kind in at_ms]
     parts = {part: (to_ms - from_ms) / 1000 for (part, from_ms), (_, to_ms) in pairwise(marks)}
@@ -199,7 +204,7 @@ def _parts_s(run: StoredRun, seconds: float) -> dict[str, float]:
 
 
 def _sentence(result: Result) -> str:
-    """A failure with the rate at which it came, where that is known."""
+    """Return the verdict's sentence, with the rate at a failure if it is known."""
     verdict = result.verdict
     sentence = verdict.sentence.rstrip(".")
     if verdict.outcome is not Outcome.FAIL:
@@ -217,7 +222,7 @@ def _named(plateau: Plateau) -> str:
 
 
 def write_page(place: Folder) -> Page:
-    """Drawing is slow to import, and most commands draw nothing."""
+    """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import curve_page
 
     return curve_page.write(place)
@@ -232,6 +237,6 @@ def _keep(place: Folder, asked: Mapping[str, Any], units: Sequence[Unit] = (), l
 
 
 def _refuse_a_full_disk(result: Result) -> None:
-    """What it ended says nothing of a rate."""
+    """Raise an error for a run that was ended by a full disk: its result does not depend on the rate."""
     if "no-room" in result.verdict.words:
         raise HarnessError(f"{result.verdict.sentence.rstrip('.')}. See {result.path}.")

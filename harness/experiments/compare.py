@@ -1,9 +1,9 @@
-"""Engines side by side: the same tapes, the same questions, in rounds whose order is drawn by lot. Pure.
+"""Compare engines: the same tapes, the same questions, in rounds with a random order of engines. Pure.
 
 In each round every engine has three runs. *Steady*: a fixed rate and no fault, for latency, cost, memory and start-up.
-*Catch-up*: the engine is frozen while the load goes on and then let go, which shows how fast it is with work enough.
-*Kill*: it is killed in the middle, and its recovery is held to its steady run of the same seed. Every run is judged,
-and one that is not right has no figures. The single-process reference is always among them.
+*Catch-up*: the engine is frozen during the load and then thawed, which shows its speed with enough work. *Kill*: it is
+killed during the load, and its recovery is compared with its steady run of the same seed. Every run is judged, and one
+that is not right has no figures. The single-process reference is included, if it supports the workload.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Leg(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all engines meet alike, beside the scenario."""
+    """The settings that are equal for all engines, beside the scenario."""
 
     rounds: int = 5
-    # Of the steady runs and the killed ones, so that they can be held to each other: long enough for the slowest to be
-    # back after a kill, and to have caught up, while there is still load.
+    # Equal for steady and killed runs, so that they can be compared: long enough for the slowest engine to return after
+    # a kill, and to catch up, before the load ends.
     load_s: int = 60
     kill: str = "kill@offset=25%"
-    # More than enough events for the fastest engine to be busy with for some seconds.
+    # More than enough events to keep the fastest engine busy for some seconds.
     catch_up_per_s: float = 50_000.0
     warm_s: int = 15
     frozen_s: int = 30
@@ -56,7 +56,7 @@ QUICK = Settings(rounds=1)
 
 @dataclass(frozen=True)
 class Case:
-    """One run that is wanted."""
+    """One run to make."""
 
     engine: str
     leg: Leg
@@ -64,22 +64,22 @@ class Case:
 
     @property
     def twin(self) -> Case:
-        """The run without a fault to which its recovery is held."""
+        """The baseline run for its recovery."""
         return Case(self.engine, Leg.STEADY, self.seed)
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of it. Figures are empty where they had to be withheld, and `withheld` says why."""
+    """The result of a run. If figures are withheld they are empty, and `withheld` is the reason."""
 
     case: Case
     outcome: Outcome
     sentence: str
-    run: str  # its directory, below that of the experiment
+    run: str  # its directory, relative to the experiment's
     figures: Mapping[str, float] = field(default_factory=dict)
     withheld: str = ""
-    slow: bool = False  # it counted right, and all that it missed is the objective
-    unmeasured: bool = False  # it counted right, and nothing can be said of its speed
+    slow: bool = False  # it counted right, and missed only the objective
+    unmeasured: bool = False  # it counted right, but its speed is unknown
 
     @property
     def right(self) -> bool:
@@ -88,7 +88,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Sustained:
-    """What a search said of an engine."""
+    """The result of a search for one engine."""
 
     sentence: str
     low_per_s: float | None
@@ -97,22 +97,22 @@ class Sustained:
 
 @dataclass(frozen=True)
 class Row:
-    """One engine: the worst of its verdicts, and what was measured over the rounds."""
+    """One engine: the worst of its verdicts, and its figures over the rounds."""
 
     engine: str
     outcome: Outcome
     sentence: str
-    right: bool  # it counted right in every run that was made, be it as fast as was asked or not
+    right: bool  # it counted right in every run that was made, fast enough or not
     figures: Mapping[str, Interval]
-    cost_cores: float | None  # so many cores until it beats the reference, did it scale perfectly
-    witness: str = ""  # directory of the run that says most
+    cost_cores: float | None  # the cores it would need to be as fast as the reference, if it scaled perfectly
+    witness: str = ""  # the directory of the first run with the worst verdict
     missing: int = 0  # runs that were not made
-    sustained: Sustained | None = None  # only where it was searched for
+    sustained: Sustained | None = None  # None: no search was made
 
 
 @dataclass(frozen=True)
 class Table:
-    """The answer."""
+    """The result of a comparison."""
 
     rows: tuple[Row, ...]
 
@@ -133,7 +133,7 @@ class Table:
 
 
 def _beside(row: Row) -> str:
-    """What is to be said of one beside how many were right."""
+    """Return how an engine differs from one that is right, fast enough, and measured; "" if it does not."""
     if not row.right:
         return row.outcome.value
     if row.outcome is Outcome.FAIL:
@@ -142,13 +142,15 @@ def _beside(row: Row) -> str:
 
 
 def with_reference(engines: Sequence[str]) -> tuple[str, ...]:
-    """Each once, as they were asked for, and the one that all are held to."""
+    """Return each engine once, in the given order, with the reference."""
     return tuple(dict.fromkeys((*engines, REFERENCE)))
 
 
 def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]:
-    """Leg after leg in each round, the engines of each in an order drawn by lot: a neighbour who makes the machine slow
-    for some minutes meets one leg of all, and not always the same engine."""
+    """Plan the runs: leg after leg in each round, with a random order of engines in each leg.
+
+    Other load that slows the machine for some minutes then affects one leg of all, and not always the same engine.
+    """
     dice = random.Random(f"compare {seed}")
     wanted = []
     for number in range(settings.rounds):
@@ -160,12 +162,12 @@ def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]
 
 
 def keys_of(case: Case, settings: Settings, watermark: str = "0") -> dict[str, Any]:
-    """Keys of a scenario that make the run of this leg; the watermark that was asked for is never made smaller."""
+    """Return the keys of a scenario for the run of this leg. A requested watermark is never made smaller."""
     own: dict[str, Any] = {"engine": case.engine, "seed": case.seed, "fault": "none"}
     if case.leg is Leg.STEADY:
         return own
-    # Who catches up reads one partition ahead of the other: with less lateness allowed than there is to catch up, what
-    # is behind would be late, and rightly dropped.
+    # An engine that catches up reads one partition ahead of another: if the backlog exceeds the allowed lateness,
+    # events of the other one are late, and rightly dropped.
     own["watermark"] = max(settings.catching_up_watermark, watermark, key=KEYS["watermark"].read)
     if case.leg is Leg.KILL:
         return own | {"fault": settings.kill}
@@ -179,7 +181,7 @@ def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
     return [case for case in wanted if case not in made]
 
 
-# What each leg is asked for: the name of the figure here, and that of a run's figures or of a recovery's quantities.
+# The figures of each leg: the name here, and the name among a run's figures or a recovery's quantities.
 OF_STEADY = {
     "offered_per_s": "offered_per_s",
     "p50_ms": "probes_p50_ms",
@@ -203,7 +205,7 @@ def of_catch_up(measured: Mapping[str, float], timeline: pa.Table, thawed_s: flo
 
 
 def of_kill(recovery: Sequence[Recovery]) -> dict[str, float]:
-    """What was not reached has no figure."""
+    """Select the figures of a killed run. A state that was not reached has no figure."""
     quantities = {name: each.value for one in recovery for name, each in one.quantities.items()}
     return _named(OF_RECOVERY, {name: value for name, value in quantities.items() if value is not None})
 
@@ -213,7 +215,7 @@ def _named(names: Mapping[str, str], values: Mapping[str, float]) -> dict[str, f
 
 
 def busy_cpu_s_per_million(timeline: pa.Table, since_s: float) -> float | None:
-    """CPU seconds per million events while it caught up: of a warm engine with work enough, without its start."""
+    """Compute CPU seconds per million events during catch-up: of a warm, busy engine, without its start."""
     second, done, cores = (
         np.asarray(timeline.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
         for name in ("second", "processed_per_s", "cpu_engine")
@@ -246,7 +248,7 @@ def _row(
     fastest: Interval | None,
     missing: Sequence[Case],
 ) -> Row:
-    """An engine of which a run is missing is not known to be right, whatever the others said."""
+    """Build the row of an engine. A missing run counts as UNKNOWN, so that the engine can't PASS."""
     own = [each for each in done if each.case.engine == engine]
     outcome = Outcome.worst([*(each.outcome for each in own), *(Outcome.UNKNOWN for _ in missing)])
     witness = next((each for each in own if each.outcome is outcome), None)
@@ -259,7 +261,7 @@ def _row(
 
 
 def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:
-    """Only of an engine that counted wrong in no run: no speed for wrong answers, in whichever leg they came."""
+    """Compute the figures of an engine; none if it counted wrong in any leg: no speed for wrong answers."""
     if any(each.outcome is Outcome.FAIL and not each.slow for each in own):
         return {}
     return dict(_over_rounds(own, seed))

@@ -1,1 +1,1 @@
-"""CPU, memory, JIT and clocks, measured while a run goes on."""
+"""Measure CPU time, memory, JIT compilation and clocks during a run."""

@@ -1,10 +1,10 @@
-"""Once a second: what every part of a run has used up to now, in CPU seconds and memory, whole process trees. And in
-the end: what was taken from the machine meanwhile.
+"""Measure once a second the CPU seconds and memory of every part of a run, as whole process trees, and at the end the
+CPU time that the machine lost meanwhile.
 
-One pass over the processes serves all parts. A process belongs to the part in whose session it lives (each child of
-the harness has a session of its own), or whose member started it, or whose mark it carries; who was found to be a
-stranger once is never looked at again, so that the pass costs the same on a machine with a thousand processes. The
-parent of ours above a child is of its part too, without what it uses itself: it adopts and reaps what left the child.
+One pass over the processes serves all parts. A process belongs to a part by its session (each child of the harness has
+its own), by its parent, or by its mark. A process of others is checked only once, so that the pass costs the same on a
+machine with a thousand processes. Our own parent process of a child adopts and reaps orphans of the child, so it
+belongs to the part too, without its own use.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.services.owners import environment_of, start_of
 from harness.util.wait import ends_within
 
 PERIOD_S = 1.0
-CPU_CLOCK = 2  # the kind of a process' clock that counts what its threads have run
+CPU_CLOCK = 2  # the kind of a process' clock that counts the run time of its threads
 ENGINE, WORKERS, HARNESS = "engine", "python workers", "harness"
 RESOURCES = ("at_ms", "part", "cpu_user_s", "cpu_system_s", "rss_bytes")
 STATE = ("at_ms", "checkpoint_bytes", "gc_s")
@@ -36,7 +36,7 @@ Roots = Callable[[], Mapping[str, int]]  # part -> pid of its child; a part that
 
 
 class Accounting:
-    """A thread of its own from `start` to `stop`; then the tables are in the run."""
+    """A thread that measures from `start` to `stop`, which writes the tables into the run."""
 
     def __init__(self, roots: Roots, checkpoint: Path | None, store: Store) -> None:
         self._processes, self._checkpoint, self._store = Processes(roots), checkpoint, store
@@ -49,12 +49,12 @@ class Accounting:
         self._thread = threading.Thread(target=self._run, name="accounting", daemon=True)
 
     def start(self) -> None:
-        """The first look is taken here: what was used before does not count."""
+        """Take the first measurement here, so that earlier use does not count, and start the thread."""
         self._look()
         self._thread.start()
 
     def stop(self) -> None:
-        """One last look, and all of it written."""
+        """Take the last measurement and write the tables."""
         self._ending.set()
         self._thread.join()
         self._look()
@@ -85,7 +85,7 @@ class Accounting:
 
 
 class Processes:
-    """The processes of all parts, found again at each look."""
+    """The processes of all parts, which are searched for at each look."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -93,7 +93,7 @@ class Processes:
         self._marks: dict[str, str] = {}
         self._ours: set[int] = set()  # the parents of the children
         self._members: dict[int, str] = {}  # pid -> part
-        self._below_jvm: set[Identity] = set()  # for good: its parents may die before it
+        self._below_jvm: set[Identity] = set()  # kept, since the parents of a process may die before it
         self._strangers: set[int] = set()
 
     def look(self) -> Iterator[Seen]:
@@ -160,8 +160,11 @@ class Processes:
 
 
 def exactly(pid: int, ticks: Cpu) -> Cpu:
-    """The kernel tells the times of a process in hundredths of a second. Its clock, where the system has one for each
-    process, knows their sum to the nanosecond. A round of a gate takes half a CPU second, and would be off by 4 %."""
+    """Return a process' CPU time to the nanosecond, if the system has a clock for each process.
+
+    The kernel reports user and system time in hundredths of a second. For a round of a gate, which takes half a CPU
+    second, the error would be 4 %.
+    """
     try:
         total_s = time.clock_gettime(~pid << 3 | CPU_CLOCK)
     except (OSError, OverflowError):
@@ -171,7 +174,7 @@ def exactly(pid: int, ticks: Cpu) -> Cpu:
 
 
 def folder_bytes(folder: Path | None) -> int | None:
-    """The size of all files below a folder; None when there is none to be read. Files may vanish while we look."""
+    """Return the size of all files below a folder; None if it can't be read. Files may vanish meanwhile."""
     if folder is None or not folder.is_dir():
         return None
     total, waiting = 0, [str(folder)]

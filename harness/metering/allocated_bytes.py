@@ -1,14 +1,13 @@
-"""How many bytes the threads of JVMs have allocated, exactly, as an agent in each of them tells (AllocatedBytes.java).
+"""Measure exactly how many bytes the threads of JVMs have allocated, by an agent in each JVM (AllocatedBytes.java).
 
-What HotSpot tells without an agent, `Thread.print -e` by its attach protocol, is rounded to whole megabytes or, from
-10 GB on, gigabytes, stops all threads, and has nothing of those that ended. An agent costs a JDK, whose javac compiles
-it once.
+Without an agent, HotSpot's `Thread.print -e` (attach protocol) rounds to whole megabytes, or gigabytes from 10 GB on,
+stops all threads, and omits those that ended. An agent needs a JDK, whose javac compiles it once.
 
-The sum is exact since Java 21 and in late updates of 17. Before, a thread that ends takes along what it allocated after
-the agent's last look, a tenth of a second at most; so does a JVM that is killed, of any version.
+The sum is exact since Java 21 and in late updates of 17. In older versions, the last allocations of a thread that ends
+are lost, those of a tenth of a second at most. The same is true of a killed JVM of any version.
 
-With an agent a JVM starts some tenths of a second later, and Java 25 leaves its AOT cache unused. One that writes an
-archive of classes must not get the options: it would refuse to start.
+With an agent a JVM starts some tenths of a second later, and Java 25 does not use its AOT cache. A JVM that writes a
+class archive must not get the options: it would refuse to start.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ from harness.terminal.command_end import cache_folder
 SOURCE = Path(__file__).with_name("AllocatedBytes.java")
 MANIFEST = f"Manifest-Version: 1.0\nPremain-Class: {SOURCE.stem}\n"
 COMPILE_DEADLINE_S = 120
-# A JVM that starts from an archive of classes which knew of no agent says so, since Java 24 as an error, and on stdout,
-# which may be where a job puts its results.
+# A JVM that starts from a class archive made without an agent logs that, since Java 24 as an error, to stdout, where a
+# job may write its results.
 WARNINGS_TO_STDERR = ("-Xlog:all=off:stdout", "-Xlog:all=warning:stderr")
-ANSWER_S = 1.0  # a JVM that is frozen accepts, and says nothing
+ANSWER_S = 1.0  # a frozen JVM accepts the connection, but sends nothing
 ANSWER = ">q"
 SOCKET = ".socket"
-SHORT = "/tmp"  # whatever TMPDIR says: the path of a socket has 107 letters at most
+SHORT = "/tmp"  # and not TMPDIR: the path of a socket has 107 characters at most
 
 
 class Agents:
-    """Those of one engine's JVMs. They answer in a folder of their own, whose path has to be short for a socket."""
+    """The agents in one engine's JVMs. Their sockets are in a folder of their own, whose path has to be short."""
 
     def __init__(self) -> None:
-        self.reason = ""  # why there are none
+        self.reason = ""  # why there is no sum
         self._folder = Path(tempfile.mkdtemp(prefix="streamgauge-allocated-", dir=SHORT))
-        lease_folder(self._folder)  # a later command removes it, should this one be killed
+        lease_folder(self._folder)  # a later command removes it if this one is killed
         self._jar = self._made()
 
     def close(self) -> None:
@@ -53,11 +52,11 @@ class Agents:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For every JVM of the engine, before it starts; quoted as JAVA_TOOL_OPTIONS wants it."""
+        """The options for every JVM of the engine, quoted for JAVA_TOOL_OPTIONS."""
         return (f'"-javaagent:{self._jar}={self._folder}"', *WARNINGS_TO_STDERR) if self._jar else ()
 
     def allocated_bytes(self, java_pids: Sequence[int]) -> int | None:
-        """Sum over all JVMs that ever were; None while one of these does not answer."""
+        """Sum over all JVMs that have ever run; None while one of `java_pids` does not answer."""
         if not self._jar:
             return None
         told = list(self._told())
@@ -68,7 +67,7 @@ class Agents:
         return None if self.reason else sum(allocated for _, allocated in told)
 
     def _told(self) -> Iterator[tuple[int, int]]:
-        """The process and the bytes of each JVM. One that is gone has left a file."""
+        """Yield the process and the bytes of each JVM. One that has ended left a file."""
         for path in self._folder.glob(f"*{SOCKET}"):
             answer = _asked(path) or path.with_suffix("").read_bytes()
             if len(answer) == struct.calcsize(ANSWER):
@@ -83,7 +82,7 @@ class Agents:
 
 
 def agent() -> Path:
-    """The agent's jar, compiled on first use."""
+    """Return the agent's jar, which is compiled on first use."""
     javac = jvm.java().resolve().with_name("javac")
     if not javac.is_file():
         raise HarnessError(
@@ -100,7 +99,7 @@ def agent() -> Path:
 def _compile(javac: Path, place: Path, jar: Path) -> None:
     classes, part = place / "classes", place / "agent.jar"
     command = [str(javac), *(f"-J{option}" for option in jvm.ENGLISH), "-nowarn", "--release", str(jvm.MINIMUM_JAVA)]
-    # Of one string and another javac makes a bootstrap call otherwise, which would take its time in each start.
+    # Otherwise javac concatenates strings by a bootstrap call, which would slow down each start.
     command += ["-XDstringConcat=inline", "-d", str(classes), str(SOURCE)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
@@ -116,7 +115,7 @@ def _compile(javac: Path, place: Path, jar: Path) -> None:
 
 
 def _asked(path: Path) -> bytes:
-    """Nothing from a JVM that is gone or frozen."""
+    """Ask a JVM; b"" if it has ended or is frozen."""
     with socket.socket(socket.AF_UNIX) as plug:
         plug.settimeout(ANSWER_S)
         try:

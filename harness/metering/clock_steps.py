@@ -1,12 +1,11 @@
-"""Did the machine's clock step while a run went on, did the machine sleep, or was the harness kept from running?
+"""Detect during a run that the machine's clock steps, that the machine sleeps, or that the harness does not run.
 
-None of them can make a count wrong, and each makes a figure of speed wrong. An engine stamps by the machine's clock and
-may wait by it; and what came while nobody looked is late in our eyes only. So counts stay judged, and speed is
-withheld.
+None of these makes a count wrong, but each makes a figure of speed wrong. An engine stamps by the machine's clock and
+may wait by it, and a result that came while the harness did not run is seen too late. So counts are judged, and speed
+is withheld.
 
-On Linux the slewing of NTP moves both clocks alike, so that what moves one against the other was a step. Elsewhere a
-slewed clock is told whenever it has come a step further. Less than a step moves no figure by more than one look at the
-results does.
+On Linux, NTP slews both clocks alike, so a difference between them is a step. Elsewhere a slewed clock is reported each
+time it has moved by a step. Less than a step changes no figure by more than one poll of the results does.
 """
 
 from __future__ import annotations
@@ -21,27 +20,26 @@ from harness.util.clock import Reading
 from harness.util.wait import ends_within
 
 STEP_MS = 50
-# On two cores with eight busy processes a look at the results came two seconds late, and the figures say how late looks
-# came. Behind this nobody knows what they are worth.
+# On two cores with eight busy processes a poll of the results came two seconds late; the report shows such delays. With
+# longer ones, figures are not reliable.
 AWAY_MS = 5000
 LOOK_EVERY_S = 0.25
 JOIN_S = 5.0
 MOST_SAID = 3
-KIND = "clock"  # of the line in the history
+KIND = "clock"  # of lines in the history
 
 
 @dataclass(frozen=True)
 class Oddity:
-    """What was noticed of the clocks."""
+    """An irregularity of the clocks."""
 
     what: str  # "step" | "sleep" | "away"
     at_ms: int  # when it was noticed, by the run's clock
     by_ms: int  # how far, or how long
-    ahead_ms: int  # from then on the machine's clock is so far ahead of the run's
+    ahead_ms: int  # how far the machine's clock is ahead of the run's from then on
 
     @property
     def deed(self) -> str:
-        """In words."""
         seconds = f"{abs(self.by_ms) / 1000:,.1f} s"
         deeds = {
             "step": f"the machine's clock was set {'ahead' if self.by_ms > 0 else 'back'} by {seconds}",
@@ -57,14 +55,17 @@ class Oddity:
 
 
 class Noticing:
-    """Successive looks at the clocks in, what is odd about them out. Pure."""
+    """The detector: successive readings of the clocks in, irregularities out. Pure."""
 
     def __init__(self, first: Reading) -> None:
         self._last_ms = first.at_ms
-        self._ahead_ms, self._slept_ms = 0, first.slept_ms  # as far as they were told
+        self._ahead_ms, self._slept_ms = 0, first.slept_ms  # as far as they were reported
 
     def look(self, now: Reading) -> Iterator[Oddity]:
-        """A machine that sleeps keeps its clock right: so far that clock is ahead afterwards, without a step."""
+        """Yield what happened since the last reading.
+
+        A machine's clock goes on during sleep, so afterwards it is ahead by that time, without a step.
+        """
         slept_ms = now.slept_ms - self._slept_ms
         slept_ms = slept_ms if slept_ms >= STEP_MS else 0
         stepped_ms = now.ahead_ms - self._ahead_ms - slept_ms
@@ -79,7 +80,7 @@ class Noticing:
 
 
 class ClockWatch:
-    """A thread from `start` to `stop`; what it notices is in the history at once."""
+    """A thread that watches the clocks from `start` to `stop`, and writes irregularities to the history at once."""
 
     def __init__(self, store: Store) -> None:
         self._clock, self._store = store.clock, store
@@ -90,7 +91,7 @@ class ClockWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """After one last look. What was never started need not be stopped."""
+        """Stop after one last reading. It is safe if the thread was never started."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
@@ -104,7 +105,7 @@ class ClockWatch:
 
 
 def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
-    """For figures by the times of files, which are of the machine's clock."""
+    """Refuse figures from the times of files, which follow the machine's clock, if that stepped or slept."""
     for oddity in Noticing(since).look(now):
         if oddity.what != "away":
             raise HarnessError(
@@ -118,13 +119,13 @@ def tell(store: Store, oddity: Oddity) -> None:
 
 
 def ahead_ms(store: Store) -> tuple[int, int]:
-    """How far ahead of the run's clock the machine's was, at least and at most."""
+    """Return how far ahead of the run's clock the machine's was, at least and at most."""
     found = [0, *(oddity.ahead_ms for oddity in store.values(KIND, "oddity", Oddity))]
     return min(found), max(found)
 
 
 def in_words(store: Store) -> str:
-    """What was odd about the clocks of a stored run; "" where nothing was, or nobody looked, as in older versions."""
+    """Describe the irregularities in a stored run; "" if there are none, or the version was too old to watch."""
     epochs_ms = store.values("epoch", "epoch_ms", int)
     epoch_ms = epochs_ms[-1] if epochs_ms else None
     ends_ms = store.values("engine", "at_ms", int)
@@ -134,7 +135,7 @@ def in_words(store: Store) -> str:
 
 
 def _that_matter(store: Store, epoch_ms: int | None, ends_ms: Sequence[int]) -> Iterator[Oddity]:
-    """That the harness was away matters only while it looks on: from the beginning of the load until all is done."""
+    """Yield what affects figures: "away" only from the start of the load until the engine is done."""
     for oddity in store.values(KIND, "oddity", Oddity):
         looked_on = epoch_ms is not None and oddity.at_ms >= epoch_ms
         over = bool(ends_ms) and oddity.at_ms - oddity.by_ms > ends_ms[-1]

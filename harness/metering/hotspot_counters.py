@@ -1,4 +1,4 @@
-"""What a running HotSpot JVM publishes of itself: a small file of counters that every JDK and JRE maps into memory.
+"""Read the counters of a running HotSpot JVM, from the small file that every JDK and JRE maps into memory.
 
 `jstat` reads the same file, but needs a JDK and is a JVM itself. The layout has been version 2.0 since Java 5.
 """
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-FOLDER = Path("/tmp")  # fixed in the JVM, whatever java.io.tmpdir says
+FOLDER = Path("/tmp")  # fixed in the JVM, independent of java.io.tmpdir
 MAGIC = b"\xca\xfe\xc0\xc0"
 HEADER = "4sBBBBiiqii"  # magic, byte order, major, minor, accessible, used, overflow, modified, first entry, entries
 ENTRY = "iiiBBBBi"  # length, name at, vector length, type, flags, units, variability, value at
@@ -17,7 +17,7 @@ FREQUENCY = "sun.os.hrt.frequency"
 
 
 def gc_s(pid: int, folder: Path = FOLDER) -> float | None:
-    """Seconds that a JVM has spent collecting garbage since its start; None when it does not tell."""
+    """Return the seconds that a JVM has spent on garbage collection since its start; None if they are unknown."""
     for path in folder.glob(f"hsperfdata_*/{pid}"):
         try:
             counters = dict(_longs(path.read_bytes()))
@@ -37,7 +37,7 @@ def _is_gc_time(name: str) -> bool:
 
 
 def _longs(content: bytes) -> Iterator[tuple[str, int]]:
-    """All counters that are one whole number."""
+    """Yield all counters with one integer value."""
     order = "<" if content[4] else ">"
     magic, *_, at, count = struct.unpack_from(order + HEADER, content)
     if magic != MAGIC:

@@ -1,7 +1,7 @@
-"""What the threads of a JVM use that compile its code while it runs.
+"""Measure the CPU time of a JVM's JIT compiler threads.
 
-They compile most when a JVM is young, and nothing of it is what a job costs for each event. The kernel books each
-thread apart, and HotSpot names them.
+They work most in a young JVM, and their work is no cost per event. The kernel accounts for each thread separately, and
+HotSpot gives the threads names.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
-NAMES = ("C1 CompilerThre", "C2 CompilerThre", "JVMCI CompilerT")  # of a thread's name the kernel keeps 15 letters
+NAMES = ("C1 CompilerThre", "C2 CompilerThre", "JVMCI CompilerT")  # the kernel keeps 15 characters of a thread's name
 
 
 class Compilers:
-    """Of all JVMs that were seen, over all looks. A thread that has ended keeps what was seen of it."""
+    """The compiler threads of all JVMs that were seen. Threads that have ended keep their last value."""
 
     def __init__(self) -> None:
         self._used_ns: dict[tuple[int, int], int] = {}
 
     def take_s(self, pids: Iterable[int]) -> float:
-        """What they have used up to now."""
+        """Return the CPU seconds of all compiler threads up to now."""
         for pid in pids:
             with suppress(OSError):
                 for thread in (PROC / str(pid) / "task").iterdir():

@@ -1,8 +1,8 @@
-"""Who used how much, kept over the life and death of processes. Pure: snapshots in, cumulative sums per part out.
+"""Resource use by part, over the life and death of processes. Pure: snapshots in, cumulative sums per part out.
 
-What a process had used when it was last seen is never lost. Processes that lived too shortly to be seen are in their
-parent's account of ended children; what that account holds beyond the dead we know ourselves is theirs, or the last
-moments of one that has just died.
+The use of a process up to its last snapshot is never lost. A process that lived too shortly for a snapshot is included
+in its parent's account of ended children. The excess of that account over the dead processes that were seen belongs to
+such processes, or to the last moments of one that has just died.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-Identity = tuple[int, str]  # pid and start: the pid alone may be somebody else's later
+Identity = tuple[int, str]  # pid and start: another process may get the pid later
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Cpu:
         return Cpu(self.user_s + other.user_s, self.system_s + other.system_s)
 
     def beyond(self, other: Cpu) -> Cpu:
-        """What is in this and not in the other; never negative."""
+        """Subtract the other; never negative."""
         return Cpu(max(0.0, self.user_s - other.user_s), max(0.0, self.system_s - other.system_s))
 
     @property
@@ -34,7 +34,7 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Seen:
-    """One process at one moment."""
+    """A snapshot of one process."""
 
     pid: int
     start: str
@@ -51,14 +51,14 @@ class Seen:
 
 @dataclass
 class Usage:
-    """All that a part has used up to now, and what it holds at the moment."""
+    """The CPU time of a part up to now, and its current memory."""
 
     cpu: Cpu = field(default_factory=Cpu)
     rss_bytes: int = 0
 
 
 class Books:
-    """One for each accounting; `take` gets all processes of all parts, about once a second."""
+    """The accounts of all parts. Call `take` about once a second with all processes of all parts."""
 
     def __init__(self) -> None:
         self._last: dict[Identity, Seen] = {}
@@ -66,7 +66,7 @@ class Books:
         self._alive: set[Identity] = set()
         self._newborn: set[Identity] = set()
         self._unseen: dict[Identity, Cpu] = {}
-        self._extra: dict[str, Cpu] = {}  # part -> what only the accounts of parents know
+        self._extra: dict[str, Cpu] = {}  # part -> CPU time that only the accounts of parents include
 
     def take(self, snapshot: Iterable[Seen]) -> Mapping[str, Usage]:
         now = {each.identity: each for each in snapshot}
@@ -74,8 +74,8 @@ class Books:
         just_died = self._alive - set(now)
         self._last |= now
         self._alive = set(now)
-        # A child is its parent's double until it runs a program of its own (a JVM starts each of its helpers so), and
-        # has no memory of its own: seen just then it would count twice. At the next look it is itself, or gone.
+        # Until a child executes a program of its own, it shares its parent's memory (a JVM starts its helpers so),
+        # which would count twice. At the next snapshot it has its own, or is gone.
         self._newborn = {each.identity for each in now.values() if each.parent in pids} - set(self._parents)
         self._parents |= {each.identity: pids[each.parent] for each in now.values() if each.parent in pids}
         self._book_unseen(just_died)
@@ -100,7 +100,7 @@ class Books:
         return children
 
     def _whole(self, family: Iterable[Identity], dead: Mapping[Identity, list[Identity]]) -> Cpu:
-        """What dead processes used by our own books, with those that died below them."""
+        """Sum what dead processes used according to snapshots, with the dead processes below them."""
         total = Cpu()
         for each in family:
             below = self._whole(dead.get(each, ()), dead)

@@ -1,6 +1,6 @@
-"""Bytes that went through the TCP sockets of processes, as Linux counts them for each (sock_diag of netlink).
+"""Count the bytes through the TCP sockets of processes, by Linux's counters for each socket (sock_diag of netlink).
 
-It counts bytes of the streams: a packet that was sent twice counts once.
+These count bytes of the streams: a packet that was sent twice counts once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANSWER_S = 5.0
 
 
 def by_port(pids: Iterable[int], port: int) -> dict[int, int]:
-    """Bytes that each connection of these processes to this port has received and sent, by the socket's inode."""
+    """Return the bytes that each connection of these processes to this port received and sent, by socket inode."""
     own = {inode for pid in pids for inode in _inodes(pid)}
     if not own:
         return {}
@@ -43,7 +43,7 @@ def _inodes(pid: int) -> Iterator[int]:
 
 def _dump(family: int, port: int) -> Iterator[tuple[int, int]]:
     wanted = struct.pack(REQUEST, family, socket.IPPROTO_TCP, 1 << TCP_INFO - 1, 0, STATES)
-    wanted += struct.pack("!HH44x", 0, port)  # the kernel leaves out all others
+    wanted += struct.pack("!HH44x", 0, port)  # the kernel returns only this port's sockets
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, SOCK_DIAG) as kernel:
         kernel.settimeout(ANSWER_S)
         length = struct.calcsize(HEADER) + len(wanted)
@@ -58,18 +58,18 @@ def _dump(family: int, port: int) -> Iterator[tuple[int, int]]:
 
 
 def _connection(content: bytes) -> tuple[int, int]:
-    """Inode and bytes."""
+    """Return the inode and the bytes of a socket."""
     inode = struct.unpack_from(SOCKET, content)[-1]
     for kind, value in _pieces(content[struct.calcsize(SOCKET) :], ATTRIBUTE):
         if kind == TCP_INFO and len(value) >= ACKED_AT + struct.calcsize(ACKED_AND_RECEIVED):
             acked, received = struct.unpack_from(ACKED_AND_RECEIVED, value, ACKED_AT)
-            # A connection that is asked for is acknowledged as if that were a byte.
+            # The SYN is acknowledged as if it were a byte.
             return inode, max(0, acked - 1) + received
     return inode, 0
 
 
 def _pieces(content: bytes, header: str) -> Iterator[tuple[int, bytes]]:
-    """Kind and content of each; all begin with their length and their kind, at a multiple of four."""
+    """Yield the kind and content of each piece. Each begins with its length and kind, at a multiple of four."""
     at, before = 0, struct.calcsize(header)
     while at + before <= len(content):
         length, kind = struct.unpack_from(header, content, at)[:2]

@@ -1,6 +1,6 @@
-"""The harness' own ceilings: what it can send, fold and read back, each beside something comparable of the same run.
+"""Measure the harness' own limits in sending, computing expected counts and reading, each beside something comparable.
 
-Figures of one machine at one moment. What holds elsewhere is the ratio to the neighbour, so both are always shown.
+The figures depend on the machine. Only the ratio of the two holds elsewhere, so both are always shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BATCHES = "batches"  # the topic that is read again
 OURS, READY_MADE = "ours: tape, bytes, hand-over", "produce_batch(), bytes that are there"
 PARSED, BARE = "ours: parsed to the byte, into a table", "consume(), nothing looked at"
 PRODUCER, CONSUMER = "Kafka's ProducerPerformance", "Kafka's ConsumerPerformance"
-SEND_GOAL = 0.85  # of produce_batch() with bytes that are there already
+SEND_GOAL = 0.85  # of produce_batch() with existing bytes
 READ_GOAL = 0.6  # of the bare consume
 FOLD_GOAL = 5.0  # M events/s per core
 SQL_GOAL = 1.0  # M events/s per core
@@ -38,7 +38,7 @@ AFTERWARDS_GOAL_MIB = 1024.0
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One figure, what it is measured against, and what it was hoped to be."""
+    """One figure, those it is compared with, and its goal."""
 
     name: str
     value: float
@@ -61,15 +61,15 @@ class Client:
 
 @dataclass(frozen=True)
 class Found:
-    """All that was measured."""
+    """The results of the bench."""
 
     ceilings: tuple[Ceiling, ...]
     clients: tuple[Client, ...]
-    missing: str = ""  # which clients are not among them, and why
+    missing: str = ""  # the clients that could not be measured, and why
 
 
 def bench(quick: bool, say: Callable[[str], None]) -> Found:
-    """All ceilings, on an embedded broker of our own."""
+    """Measure everything, on an embedded broker of our own."""
     classpath, missing = kafka_tools(say)
     folder = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-bench-")))
     broker = EmbeddedKafka(folder, jvm.jars("services"), jvm.java())
@@ -85,7 +85,10 @@ def bench(quick: bool, say: Callable[[str], None]) -> Found:
 
 
 def kafka_tools(say: Callable[[str], None]) -> tuple[str, str]:
-    """The class path of Kafka's own performance tools, or why there is none: `bench` goes on without them."""
+    """Return the class path of Kafka's own performance tools and "", or "" and why they are missing.
+
+    `bench` goes on without them.
+    """
     beside = jvm.classpath("services", say)
     try:
         return f"{beside}{os.pathsep}{jvm.classpath('kafka-tools', say)}", ""
@@ -95,7 +98,7 @@ def kafka_tools(say: Callable[[str], None]) -> tuple[str, str]:
 
 
 def lines(found: Found) -> Iterator[str]:
-    """A screen of them."""
+    """Yield the results as lines for a terminal."""
     for each in found.ceilings:
         verdict = "reached" if each.reached else "not reached on this machine"
         yield f"{each.name}: {each.value:,.2f} {each.unit} (goal {each.goal:g}: {verdict})"
@@ -111,11 +114,11 @@ def lines(found: Found) -> Iterator[str]:
 
 
 class _Parts:
-    """Runs parts as processes of their own."""
+    """The runner of parts, each in a process of its own."""
 
     def __init__(self, folder: Path, kafka: KafkaAddress, divisor: int, say: Callable[[str], None], tools: str) -> None:
         self._folder, self._kafka, self._divisor, self._say = folder, kafka, divisor, say
-        self.tools = tools  # the class path of Kafka's own; "" without them
+        self.tools = tools  # the class path of Kafka's own tools; "" without them
 
     def topic(self, name: str) -> str:
         create_topic(self._kafka, name, PARTITIONS)
@@ -144,7 +147,7 @@ class _Parts:
 
 
 def _sending(parts: _Parts) -> dict[str, Cost]:
-    """By the name of the client."""
+    """Measure sending, by the name of the client."""
     costs = {
         OURS: parts.run("produce_batches", 5 * MILLION, parts.topic(BATCHES)),
         READY_MADE: parts.run("produce_ready_made", 5 * MILLION, parts.topic("ready")),
@@ -157,7 +160,7 @@ def _sending(parts: _Parts) -> dict[str, Cost]:
 
 
 def _reading(parts: _Parts) -> dict[str, Cost]:
-    """What our sender has sent."""
+    """Measure reading of the records that our sender has sent."""
     costs = {
         BARE: parts.run("consume_bare", 5 * MILLION, BATCHES),
         "consume(), without the cycle collector": parts.run("consume_uncollected", 5 * MILLION, BATCHES),

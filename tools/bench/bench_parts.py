@@ -1,4 +1,4 @@
-"""The parts of `bench`, each of which runs in a process of its own, so that CPU time and memory are its own.
+"""The parts of `bench`. Each runs in a process of its own, so that its CPU time and memory can be measured.
 
 python -m tools.bench.bench_parts PART ARGUMENTS.json RESULT.json
 """
@@ -62,13 +62,13 @@ ADS_BY_SQL = declared.Question(
     values={"views": "count"},
     step_ms=WINDOW_MS,
 )
-# A paced load has little in flight; a queue of millions would measure the memory of the machine instead.
+# A paced load has little in flight; a queue of millions would measure the memory of the machine.
 IN_FLIGHT = 100_000
 DEADLINE_S = 120.0
 
 
 class Meter:
-    """Wall and CPU time, of this process with all its threads, and of its children that have ended."""
+    """A meter of wall and CPU time of this process with all its threads, and of its ended children."""
 
     def __init__(self) -> None:
         self._wall, self._cpu = time.perf_counter(), _cpu_s()
@@ -76,7 +76,7 @@ class Meter:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """CPU time of this thread only, by purpose."""
+        """Add the CPU time of this thread only to a named part."""
         begin = time.thread_time()
         yield
         self.parts[name] = self.parts.get(name, 0.0) + time.thread_time() - begin
@@ -93,7 +93,7 @@ def _cpu_s() -> float:
 
 
 def produce_batches(arguments: Arguments) -> Cost:
-    """Tape, bytes, slices, broker: all that a sender does but waiting for its time."""
+    """Send a tape to a broker: all the work of a sender, without its waits for due times."""
     return _produce(arguments, ConfluentProducer(arguments.bootstrap, arguments.topic, {}))
 
 
@@ -102,12 +102,12 @@ def produce_with_kafka_python(arguments: Arguments) -> Cost:
 
 
 def produce_one_by_one(arguments: Arguments) -> Cost:
-    """The same tape and client as in `produce_batches`, with the call that everybody knows."""
+    """Send the same tape with the same client as `produce_batches`, but with the usual call for each record."""
     return _produce(arguments, OneByOne(arguments.bootstrap, arguments.topic))
 
 
 def produce_ready_made(arguments: Arguments) -> Cost:
-    """Bytes that are there already, by the client's own call for a batch: what is left when a load costs nothing."""
+    """Send existing bytes with the client's own call for a batch: the cost that remains if the load itself is free."""
     messages = ready_made()
     client = confluent_kafka.Producer({**CONFLUENT_SETTINGS, "bootstrap.servers": arguments.bootstrap})
     client.produce_batch(arguments.topic, messages, partition=0)
@@ -124,7 +124,7 @@ def produce_ready_made(arguments: Arguments) -> Cost:
 
 
 class OneByOne(ConfluentProducer):
-    """produce() for each record."""
+    """A producer that calls produce() for each record."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(bootstrap, topic, {})
@@ -152,7 +152,7 @@ def _produce(arguments: Arguments, producer: Producer) -> Cost:
     encoder = Encoder(tape.codec, EPOCH_MS)
     producer.await_topic(DEADLINE_S)
     producer.offer(0, encoder.batch(tape.events(0, np.arange(100))))
-    # Connected, and with an identity for its idempotence: once, however long the load is.
+    # Connect and get an identity for idempotence first: a constant cost, however long the load is.
     _await_room(producer.waiting, producer.poll, 0)
     with recount.uncollected():  # as in the ad servers
         cost = _send_all(tape, encoder, producer)
@@ -178,7 +178,7 @@ def _send_all(tape: Tape, encoder: Encoder, producer: Producer) -> Cost:
 
 
 def _slices(tape: Tape) -> Iterator[tuple[int, tuple[int, int, int]]]:
-    """Slice by slice, all servers in turn, as the fleet sends them."""
+    """Yield the slices of all servers in turn, as the fleet sends them."""
     for turn in zip(*(tape.slices(server) for server in range(SERVERS)), strict=True):
         yield from enumerate(turn)
 
@@ -193,7 +193,7 @@ def _await_room(waiting: Callable[[], int], poll: Callable[[], object], in_fligh
 
 
 def fold_only(arguments: Arguments) -> Cost:
-    """The fold of blocks that are there already."""
+    """Compute the expected counts from existing blocks."""
     tape = tape_of(arguments.events)
     blocks = list(tape.blocks())
     meter = Meter()
@@ -202,7 +202,7 @@ def fold_only(arguments: Arguments) -> Cost:
 
 
 def fold_with_tape(arguments: Arguments) -> Cost:
-    """The tape is made while it is folded: what a run does, and what must not grow with the number of events."""
+    """Make the tape and compute its expected counts, as a run does. Memory must not grow with the number of events."""
     tape = tape_of(arguments.events)
     meter = Meter()
     _oracle(tape).plan(tape.blocks())
@@ -210,7 +210,7 @@ def fold_with_tape(arguments: Arguments) -> Cost:
 
 
 def fold_by_sql(arguments: Arguments) -> Cost:
-    """The same question as SQL, of events that are there already: they go into DuckDB as columns, by one thread."""
+    """Answer the same question by SQL, from existing events, which DuckDB gets as columns, with one thread."""
     tape = tape_of(arguments.events)
     columns = _columns(tape)
     meter = Meter()
@@ -222,7 +222,7 @@ def fold_by_sql(arguments: Arguments) -> Cost:
 
 
 def fold_by_sql_twice(arguments: Arguments) -> Cost:
-    """What a run does: once more in another order, by two threads, to see that the answer is the same."""
+    """Answer it twice, as a run does: again in another order, with two threads, to check that the answers are equal."""
     tape = tape_of(arguments.events)
     events, tables = _relation(_columns(tape)), {"ads": _ads(tape)}
     meter = Meter()
@@ -231,7 +231,7 @@ def fold_by_sql_twice(arguments: Arguments) -> Cost:
 
 
 def _columns(tape: Tape) -> dict[str, NDArray[Any]]:
-    """What the question looks at of all events that are no poison."""
+    """Return the columns that the question uses, of all events that are not poison."""
     parts: dict[str, list[NDArray[Any]]] = {"event_time": [], "ad": [], "is_view": []}
     for block in tape.blocks():
         sound = block.poison == 0
@@ -256,12 +256,12 @@ def _oracle(tape: Tape) -> Oracle:
 
 
 def consume_bare(arguments: Arguments) -> Cost:
-    """Reading the topic with the recount's settings of librdkafka, and looking at nothing."""
+    """Read the topic with the recount's settings of librdkafka, without parsing."""
     return _consume_all(arguments)
 
 
 def consume_uncollected(arguments: Arguments) -> Cost:
-    """The same without Python's cycle collector, as the recount reads."""
+    """Do the same without Python's cycle collector, as the recount does."""
     with recount.uncollected():
         return _consume_all(arguments)
 
@@ -290,7 +290,7 @@ def _consume(consumer: confluent_kafka.Consumer, topic: str, partition: int, end
 
 
 def recount_log(arguments: Arguments) -> Cost:
-    """As a run does: by as many processes as are worth it, into a table."""
+    """Read the log into a table, as a run does, with as many processes as are useful."""
     consumer = _consumer(arguments)
     ends = _ends(consumer, arguments.topic)
     consumer.close()
@@ -308,14 +308,14 @@ def _ends(consumer: confluent_kafka.Consumer, topic: str) -> dict[int, int]:
 
 
 def store_run(arguments: Arguments) -> Cost:
-    """A whole run without its services, for `judge_run`."""
+    """Make a whole run without its services, for `judge_run`."""
     meter = Meter()
     run = StoredRun(stored_run(_of_run(arguments), arguments.events))
     return meter.cost(run.schedule.total)
 
 
 def judge_run(arguments: Arguments) -> Cost:
-    """All that comes of the files of a run, as `recheck` makes it: the verdict, what was measured, and the page."""
+    """Make everything that `recheck` makes from the files of a run: the verdict, the measurement, and the page."""
     (folder,) = _of_run(arguments).iterdir()
     meter = Meter()
     events = _judge_and_measure(StoredRun.open(folder), meter)
@@ -325,7 +325,7 @@ def judge_run(arguments: Arguments) -> Cost:
 
 
 def _judge_and_measure(run: StoredRun, meter: Meter) -> int:
-    """How many events there were. What was made of them is gone before the page is made."""
+    """Judge and measure, and return the number of events, whose memory is free before the page is made."""
     with meter.part("judging"):
         verdict = judge(run)
     verdicts.keep(run.store, verdict)

@@ -1,4 +1,4 @@
-"""What the parts of `bench` have in common: what each is told, what it took, and the records."""
+"""The arguments, the costs and the records that the parts of `bench` share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.model import TapeSpec
 
 PARTITIONS = 4
 SERVERS = 10
-RATE_PER_S = 2_500_000  # of the tape's own time; here it is sent as fast as it goes, 2,500 events a slice
+RATE_PER_S = 2_500_000  # in the tape's time, 2,500 events a slice; the bench sends as fast as it can
 EPOCH_MS = 1_763_700_000_000
 READY_MADE = 2_500  # records of one call, as many as a slice has
 MILLION = 1_000_000
@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a part is told; not every part needs all of it."""
+    """The arguments of a part; not every part needs all of them."""
 
     events: int
     bootstrap: str = ""
@@ -33,7 +33,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a part took."""
+    """The cost of a part."""
 
     events: int
     wall_s: float
@@ -55,7 +55,7 @@ class Cost:
 
 
 def peak_mib(whose: int) -> float:
-    """The most memory that this process had, or the largest of its children (`resource.RUSAGE_CHILDREN`)."""
+    """Return the peak memory of this process, or of the largest child (`resource.RUSAGE_CHILDREN`)."""
     unit = 1024.0 if sys.platform == "darwin" else 1.0  # Linux counts kibibytes, macOS bytes
     return resource.getrusage(whose).ru_maxrss / unit / 1024.0
 
@@ -66,6 +66,6 @@ def tape_of(events: int) -> Tape:
 
 
 def ready_made() -> list[Message]:
-    """The first records of a tape, to be sent again and again by who is not to be billed for making them."""
+    """Return the first records of a tape, for parts that send them again and again without the cost of making them."""
     tape = tape_of(READY_MADE * SERVERS)
     return [*Encoder(tape.codec, EPOCH_MS).batch(next(tape.blocks(READY_MADE)))]

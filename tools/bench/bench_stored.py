@@ -1,8 +1,8 @@
-"""A run as its services leave it, made without them and as large as one likes: a tape, a log that holds all of it, and
-the results of an engine that counted each event once, two seconds of them in a batch. Whoever judges and measures it
-has as much to do as with any run of its size.
+"""Make a stored run of any size without services, to benchmark judging and measuring.
 
-The engine is the fake one, which keeps a log of its batches as Spark does: so the fate of each event is judged too.
+It has a tape, a log that holds all of it, and the results of an engine that counted each event once, with two seconds
+of events in a batch. Judging and measuring it is as much work as for a real run of its size. The engine is the fake
+one, which keeps a log of its batches as Spark does, so that the fate of each event is judged too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BATCH_MS = 2000
 
 
 def stored_run(folder: Path, events: int) -> Store:
-    """About so many events, at the rate of a fast engine: a longer run is a larger one."""
+    """Make a run of about so many events, at the rate of a fast engine: more events make it longer."""
     duration = f"{events * 1000 // RATE_PER_S}ms"
     settings = {"engine": fake.FAKE, "rate": RATE_PER_S, "duration": duration, "fault": "none"}
     spec, manifest = plan.resolve("bench", {}, settings, lambda *_: fake.MANIFEST)
@@ -53,7 +53,7 @@ def stored_run(folder: Path, events: int) -> Store:
 
 
 class _Made:
-    """Its files, in the order in which they rest on each other."""
+    """The files of a run, made in the order of their dependencies."""
 
     def __init__(self, spec: RunSpec, manifest: EngineManifest, store: Store) -> None:
         self._spec, self._manifest, self._store = spec, manifest, store
@@ -66,7 +66,7 @@ class _Made:
         self._opening = self._marks("opening", 0, EPOCH_MS - spec.window_ms)
         closing_ms = self._end_ms + spec.watermark_ms + spec.window_ms
         self._closing = self._marks("closing", len(self._partitions), closing_ms)
-        # By batch: what it adds to each cell, the newest time in it, and by partition where it ends.
+        # By batch: its additions to each cell, its newest event time, and its end in each partition.
         self._added: list[Counter[int]] = [Counter() for _ in self._batches]
         self._newest_ms = [0 for _ in self._batches]
         self._ends: list[dict[int, int]] = [{} for _ in self._batches]
@@ -97,7 +97,7 @@ class _Made:
 
     @cached_property
     def _books(self) -> Columns:
-        """Every slice was sent when it was due; beside that stands its partition."""
+        """The sends: every slice was sent when it was due. A column with its partition is added."""
         schedule = self._reel
         slices = [(server, *each) for server in range(schedule.servers) for each in schedule.slices(server)]
         server, number, low, high = np.array(slices, dtype=np.int64).T
@@ -107,7 +107,7 @@ class _Made:
         return {**dict(zip(SENDS, columns, strict=True)), "partition": np.array(partition)}
 
     def _log(self) -> Iterator[Columns]:
-        """Partition by partition: the opening event, what each batch takes, and the closing event."""
+        """Yield the log partition by partition: the opening event, the records of each batch, the closing event."""
         for p in self._partitions:
             taken = (self._taken(batch, p) for batch in self._batches)
             end = 0
@@ -123,7 +123,7 @@ class _Made:
         return recount.parse_records(Values.of([message["value"]]), Values.of([message["key"]]), self._codec)
 
     def _taken(self, batch: int, partition: int) -> Columns:
-        """What a batch takes of a partition, slice by slice."""
+        """Return the records of a batch from one partition, slice by slice."""
         books = self._books
         own = (books["partition"] == partition) & ((books["intended_us"] - 1) // (BATCH_MS * 1000) == batch)
         parts, order = [recount.parse_records(Values.of([]), Values.of([]), self._codec)], [np.zeros(0, dtype=np.int64)]
@@ -148,7 +148,10 @@ class _Made:
         self._ends[batch][partition] = end
 
     def _batch_log(self) -> tuple[Batch, ...]:
-        """Each drops what is late by the newest time of the batches before. The last one takes the closing events."""
+        """Build the batch log. Each batch drops events that are late by the newest time of the batches before.
+
+        The last batch takes the closing events.
+        """
         newest_ms = np.maximum.accumulate([EPOCH_MS, *self._newest_ms]).tolist()
         ends = [*self._ends, {p: end + 1 for p, end in self._ends[-1].items()}]
         return tuple(
@@ -168,7 +171,7 @@ class _Made:
         self._store.write_bytes(progress.FILE, b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
 
     def _samples(self) -> Columns:
-        """Each count that a batch changed, as it was seen when that was over."""
+        """Return each count that a batch changed, as seen at the batch's end."""
         seen, codes, sampled = Counter[int](), self._oracle.codes, {*sampled_keys(self._spec.tape)}
         rows: list[tuple[int, int, int, int]] = []
         batches = [(self._done_ms(batch), added) for batch, added in enumerate(self._added)]
@@ -190,7 +193,7 @@ class _Made:
         return [Row(keys[codes.key(cell)], str(codes.field(cell)), str(count), HASH) for cell, count in counts.items()]
 
     def _tell(self) -> None:
-        """What a run says of itself."""
+        """Write the history."""
         tell, done_ms = self._store.tell, self._done_ms(len(self._batches))
         certificate = certify(self._store.read_table("sends.parquet"), self._reel.total, self._spec.lag_budget_ms)
         tell("begin", at_ms=EPOCH_MS - 2000)

@@ -1,7 +1,7 @@
-"""Kafka's own performance tools as parts of `bench`: what the client that comes with Kafka makes of the same records.
+"""Kafka's own performance tools as parts of `bench`: the speed of Kafka's own client with the same records.
 
-Each is a program of its own, so that its CPU time is all that it used, from the start of the JVM on. Its rate is what
-it says itself. ProducerPerformance draws each record by lot from a file, and sends it without a key.
+Each is a program of its own, so its CPU time includes the start of the JVM. Its rate is the one it reports.
+ProducerPerformance draws each record at random from a file, and sends it without a key.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PACKAGE = "org.apache.kafka.tools"
 HEAP = "-Xmx512m"  # as in Kafka's own scripts
 DEADLINE_S = 300
 STALL_MS = 30_000
-COLUMNS = 10  # of ConsumerPerformance
-# Those of our sender, by the names of Kafka's own client.
+COLUMNS = 10  # in the output of ConsumerPerformance
+# The settings of our sender, by the names of Kafka's own client.
 PRODUCER_SETTINGS: Mapping[str, str] = {
     "enable.idempotence": str(CONFLUENT_SETTINGS["enable.idempotence"]).lower(),
     "linger.ms": str(CONFLUENT_SETTINGS["linger.ms"]),
@@ -35,7 +35,7 @@ PRODUCER_SETTINGS: Mapping[str, str] = {
 
 
 class Told(NamedTuple):
-    """What a tool says of itself in the end."""
+    """The result that a tool reports at its end."""
 
     events: int
     per_s: float
@@ -57,18 +57,18 @@ def kafka_consumer_performance(arguments: Arguments) -> Cost:
 
 
 def as_payloads(messages: Sequence[Message]) -> bytes:
-    """A line each. No record of ours has a line end inside."""
+    """Write one record per line. No record of ours contains a line end."""
     return b"".join(message["value"] + b"\n" for message in messages if message["value"])
 
 
 def told_of_sending(said: str) -> Told | None:
-    """By the last line of its kind: each before it is of a few seconds."""
+    """Parse the last line of its kind, which covers the whole run; those before cover a few seconds each."""
     found = re.findall(r"^(\d+) records sent, ([\d.]+) records/sec", said, re.MULTILINE)
     return Told(int(found[-1][0]), float(found[-1][1])) if found else None
 
 
 def told_of_reading(said: str) -> Told | None:
-    """By its table of one row. The last column is the rate since it had joined its group."""
+    """Parse the table of one row. The last column is the rate since the consumer joined its group."""
     rows = [row for line in said.splitlines() if len(row := line.split(", ")) == COLUMNS]
     return Told(int(rows[-1][4]), float(rows[-1][-1])) if rows else None
 

@@ -1,4 +1,4 @@
-"""Whether a search finds what is there: the same controller and the same deciders on queues whose truth is known."""
+"""Test whether a search finds the true rate: the real controller and decisions, on simulated queues of known rate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Speed = Callable[[Draw, int, int], Floats]
 
 
 def pauses(draw: Draw, lanes: int, steps: int) -> Floats:
-    """A garbage collection each 10 s, of a second at the most."""
+    """Simulate garbage collections: one each 10 s, of one second at most."""
     speed = np.ones((lanes, steps))
     begins = draw.random((lanes, steps)) < STEP_S / 10
     for more in range(4):
@@ -39,7 +39,7 @@ def pauses(draw: Draw, lanes: int, steps: int) -> Floats:
 
 
 def maintenance(draw: Draw, lanes: int, steps: int) -> Floats:
-    """Once a minute, for one to three seconds."""
+    """Simulate maintenance once a minute, for one to three seconds."""
     at_s = np.arange(steps) * STEP_S + draw.uniform(0, 60, (lanes, 1))
     return np.where(at_s % 60 < draw.uniform(1, 3, (lanes, 1)), 0.02, 1.0)
 
@@ -50,7 +50,7 @@ def cold(draw: Draw, lanes: int, steps: int) -> Floats:
 
 
 def neighbours(draw: Draw, lanes: int, steps: int) -> Floats:
-    """A quarter of the machine for about 10 s, each 40 s."""
+    """Simulate neighbours that take a quarter of the machine for about 10 s, each 40 s."""
     switch = draw.random((lanes, steps))
     on, speed = draw.random(lanes) < 0.25, np.ones((lanes, steps))
     for step in range(steps):
@@ -60,12 +60,12 @@ def neighbours(draw: Draw, lanes: int, steps: int) -> Floats:
 
 
 def sinks(draw: Draw, lanes: int, steps: int) -> Floats:
-    """By 4 to 8 % a minute."""
+    """Simulate a speed that falls by 4 to 8 % a minute."""
     return np.exp(-np.arange(steps) * STEP_S / 60 * draw.uniform(0.04, 0.08, (lanes, 1)))
 
 
 def swings(draw: Draw, lanes: int, steps: int) -> Floats:
-    """By a fifth to a third, in four to eight minutes."""
+    """Simulate a speed that swings by a fifth to a third, with a period of four to eight minutes."""
     turns = np.arange(steps) * STEP_S / draw.uniform(240, 480, (lanes, 1)) + draw.uniform(0, 1, (lanes, 1))
     return 1 + draw.uniform(0.2, 0.33, (lanes, 1)) * np.sin(2 * np.pi * turns)
 
@@ -81,9 +81,9 @@ class Kind:
     base_s: tuple[float, float] = (0.2, 0.8)
     truth: bool = True
     state_grows: bool = False
-    fetched_is_done: bool = False  # it tells progress of what it only fetched
+    fetched_is_done: bool = False  # it reports progress for records that it has only fetched
     probes_first: bool = False  # it answers only the probes in time
-    silent: bool = False  # it tells of its progress, and of no batches
+    silent: bool = False  # it reports progress, but no batches
 
     def engines(self, draw: Draw, lanes: int) -> Engines:
         base_s = np.exp(draw.uniform(np.log(self.base_s[0]), np.log(self.base_s[1]), lanes))
@@ -120,7 +120,7 @@ KINDS = (
 
 
 def truths(kind: Kind, engines: Engines, draw: Draw, objective_s: float) -> Floats:
-    """By halves: where one in a hundred events of an hour takes longer than the objective."""
+    """Find by bisection the rate at which one in a hundred events of an hour takes longer than the objective."""
     machines = kind.machines(draw, len(engines.base_s), BURN_IN_S + HOUR_S + 100, warm=True)
     seed = int(draw.integers(2**31))
     low, high = 0.2 * engines.most_per_s, 1.1 * engines.most_per_s
@@ -132,7 +132,7 @@ def truths(kind: Kind, engines: Engines, draw: Draw, objective_s: float) -> Floa
 
 
 def _late(queues: Queues, rate: Floats, objective_s: float) -> Floats:
-    """Which share of the hour's events."""
+    """Return the share of the hour's events that take longer than the objective."""
     offered = Offered(BURN_IN_S + HOUR_S, len(rate))
     offered.append(rate)
     queues.go_on(offered, offered.until_s)
@@ -148,7 +148,7 @@ def _late(queues: Queues, rate: Floats, objective_s: float) -> Floats:
 
 @dataclass(frozen=True)
 class Course:
-    """What one lane was offered, how it stood, and all that it did."""
+    """The offered load, the progress and the batches of one lane."""
 
     pieces: list[Piece]
     standings: list[Standing]
@@ -158,7 +158,7 @@ class Course:
 
 
 def courses(kind: Kind, engines: Engines, draw: Draw, asked: Sequence[steer.Settings]) -> list[Course]:
-    """One for each engine, of the settings in its place."""
+    """Simulate one course for each engine, with its settings in `asked`."""
     lanes, window_s = len(engines.base_s), asked[0].window_ms / 1000
     machines = kind.machines(draw, lanes, LONGEST_S, warm=False)
     queues, offered = Queues(engines, machines, int(draw.integers(2**31))), Offered(window_s, lanes)
@@ -214,7 +214,7 @@ def _standings(kind: Kind, queues: Queues, offered: Offered, at_s: float) -> lis
 
 
 def measured(kind: Kind, course: Course, settings: steer.Settings) -> list[Measured]:
-    """What the files of such a life would say."""
+    """Compute the measurements that the files of such an engine run would give."""
     seen = _Seen(kind, course, settings.window_ms)
     return [seen.measured(plateau) for plateau in plateaus(course.pieces, settings.window_ms)]
 
@@ -259,12 +259,12 @@ def _took_ms(course: Course, due_s: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Lane:
-    """What became of one search."""
+    """The result of one search."""
 
     truth_per_s: float | None
     low_per_s: float | None
     high_per_s: float | None
-    held_above: bool  # a rate 10 % above the truth was called held
+    held_above: bool  # a rate 10 % above the truth or more was called sustained
     load_s: float
 
     @property
@@ -280,11 +280,11 @@ class Lane:
 
 @dataclass(frozen=True)
 class Proved:
-    """Of one class."""
+    """The results of one class."""
 
     kind: str
     truth: bool
-    lives: int  # of each search
+    lives: int  # engine runs of each search
     lanes: tuple[Lane, ...]
 
     @property
@@ -301,7 +301,7 @@ class Proved:
 
     @property
     def covered_at_least(self) -> float:
-        """The lower 95 % bound of how often an interval holds the truth."""
+        """The lower 95 % bound of the share of intervals that contain the truth."""
         return binomial_bounds(self.covered, len(self.answered))[0] if self.answered else 0.0
 
     @property
@@ -317,8 +317,8 @@ class Proved:
 
 COVERED, UNKNOWN, HELD_ABOVE, UNKNOWN_WITHOUT = 0.93, 0.10, 0.01, 0.90
 CHUNK = 50
-SEED = 700_000  # what the method was tried on while it was made lies below
-# Searches of each class, and of how many lives each is.
+SEED = 700_000  # seeds below it were used while the method was developed
+# Searches of each class, and the engine runs of each search.
 SEARCHES = ((1000, 1), (250, 3))
 QUICK = ((100, 1), (50, 3))
 
@@ -371,7 +371,10 @@ COLUMNS = ("class", "lives", "searches", "truth inside", "at least", "UNKNOWN", 
 
 
 def lines(proved: Sequence[Proved]) -> Iterator[str]:
-    """A table; `at least`: the lower 95 % bound; `held above`: a rate 10 % above the truth was called held."""
+    """Yield the lines of the table.
+
+    `at least` is the lower 95 % bound; `held above` means that a rate 10 % above the truth was called sustained.
+    """
     return text_tables.markdown(COLUMNS, [_row(each) for each in proved])
 
 
@@ -388,7 +391,7 @@ def _row(each: Proved) -> tuple[str, ...]:
 
 
 def said(each: Proved) -> str:
-    """One class on a line."""
+    """Format one class on a line."""
     return ", ".join(f"{name} {value}".strip() for name, value in zip(COLUMNS, _row(each), strict=True))
 
 

@@ -1,1 +1,1 @@
-"""Is a change wrong, slower or costlier than what it replaces?"""
+"""The gate: compare a change with what it replaces, and decide whether it is wrong, slower or costlier."""

@@ -1,5 +1,5 @@
-"""A baseline from an earlier job, for where no base can be run: what a head took by the reference engine, which both
-jobs run. It is kept as the line that a history gets of a gate.
+"""A baseline from an earlier job, used if no base can be run: a head's cost relative to the reference engine, which
+both jobs run. It is stored as the line that a gate adds to a history.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANEW = "`streamgauge gate --head HEAD --engine PATH --save-baseline baseline.jso
 
 @dataclass(frozen=True)
 class Baseline:
-    """One that may be compared with."""
+    """A baseline that a gate may compare with."""
 
     path: Path
     entry: Entry
@@ -34,7 +34,7 @@ class Baseline:
         return self.entry.round_events
 
     def refuse_other(self, head: EngineManifest, sink: str) -> None:
-        """One that was measured of another engine, or of another of its sinks."""
+        """Refuse a baseline that was measured with another engine, or with another of its sinks."""
         engine = f"{head.id.partition('@')[0]}/{sink or head.sinks[0].name}"
         if self.entry.engine != engine:
             raise UsageError(
@@ -42,7 +42,7 @@ class Baseline:
             )
 
     def stored(self, environment: Mapping[str, str] | None = None, versions: Mapping[str, str] | None = None) -> Stored:
-        """For a job on such a machine, whose head is built on these versions; None: as then."""
+        """Return the ratios, with the changes to this environment and these versions of the head; None: unchanged."""
         then = _told(self.entry.environment, self.entry.head.versions)
         now = then if environment is None else _told(environment, versions or {})
         names = dict.fromkeys((*then, *now))
@@ -68,7 +68,7 @@ def is_baseline(text: str) -> bool:
 
 
 def read(text: str, flags: Mapping[str, Any], burst_events: int) -> Baseline:
-    """Refused when it can't be one for a gate that is asked like that."""
+    """Read a baseline, and refuse one that does not fit a gate with these flags and bursts."""
     path = Path(text)
     if not path.is_file():
         raise UsageError(f"There is no baseline {path}. {ANEW}")
@@ -113,7 +113,7 @@ def _shown(flags: Mapping[str, str]) -> str:
 
 
 def save(path: Path, entry: Entry) -> None:
-    """Whole, or what was there before stays."""
+    """Write the baseline as a whole; on an error the previous file stays."""
     part = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

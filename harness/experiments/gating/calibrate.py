@@ -1,8 +1,8 @@
-"""How often does a gate find a slowdown that is there, and how often one that is not? Pure.
+"""Compute how often a gate finds a real slowdown, and how often one that does not exist. Pure.
 
-Starts are recorded once, of sides with no change and of one with a known one: a side that is sent a tenth more events
-than are billed costs a tenth more for each. Then many gates are drawn from those starts, and each is asked what it
-would have said. Other changes are made by arithmetic: the head's rounds, each so much dearer.
+Starts are recorded once: sides without a change, and one with a known change, which is sent a tenth more events than
+are billed, so that each costs a tenth more. Then many gates are drawn from those starts, and the answer of each is
+computed. Other changes are simulated by raising the cost of the head's rounds.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, An
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side
 from harness.measuring.stats import binomial_bounds
 
-Start = Sequence[Round]  # of all arms, that were started together
+Start = Sequence[Round]  # of all arms, which were started together
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A side, and how much more work each of its events makes."""
+    """A side, and how much more work each of its events causes."""
 
     name: str
     more: float = 0.0
-    is_recorded: bool = True  # no: by arithmetic, of a side without a change
+    is_recorded: bool = True  # False: simulated from a side without a change
 
 
 UNCHANGED = tuple(map(Arm, SIDES))
 SLOWED = Arm("10% more events", 0.10)
 DEARER = tuple(Arm(f"{more:.0%} dearer", more, is_recorded=False) for more in (0.03, 0.05, 0.10, 0.25))
 ARMS = (*UNCHANGED, SLOWED)
-GATE_SHARE = len(SIDES) / len(ARMS)  # of the time of a recorded start one of a gate takes, which has fewer sides
+GATE_SHARE = len(SIDES) / len(ARMS)  # a gate has fewer sides, so its start takes this share of a recorded one's time
 THRESHOLDS = (0.05, 0.03, 0.02)
 GATES = 500
 
@@ -45,7 +45,7 @@ def settings_of(arm: Arm, settings: Settings) -> Settings:
 
 
 def billed(each: Round, arm: Arm) -> Round:
-    """As if it had done no more events than the others."""
+    """Bill a round for as many events as the other sides had."""
     return replace(each, events=round(each.events / (1 + arm.more)))
 
 
@@ -60,36 +60,36 @@ def _used_s(each: Round) -> float:
 
 @dataclass(frozen=True)
 class Rates:
-    """What gates said of one arm at one threshold."""
+    """The answers of gates on one arm at one threshold."""
 
     arm: str
     more: float
-    costs: float  # by what costs nothing more, in all rounds that were recorded: what a batch costs is no event's
+    costs: float  # the cost relative to no change in all recorded rounds; below 1 + more, as batches cost something too
     threshold: float
     gates: int
     regressed: int
-    ok: int  # IMPROVED among them
+    ok: int  # includes IMPROVED
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Within which the share of REGRESSED lies with 95 %, as far as these starts are like all others."""
+        """The 95 % confidence interval of the share of REGRESSED, if these starts are typical."""
         return binomial_bounds(self.regressed, self.gates)
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What came of it."""
+    """The result of a calibration."""
 
     rates: tuple[Rates, ...]
-    starts_differ: float  # two sides without a change, from start to start: the standard deviation of their ratio
-    rounds_differ: float  # and from round to round, within a start
+    starts_differ: float  # standard deviation, from start to start, of the log ratio of two sides without a change
+    rounds_differ: float  # the same from round to round, within a start
     rounds: int  # recorded of each arm in a start
     starts: int
-    gate_starts: int  # so many a gate has time for
+    gate_starts: int  # how many a gate has time for
 
 
 def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
-    """Of each threshold and each change, none among them."""
+    """Yield the rates for each threshold and each change, "no change" included."""
     plain = costs(starts, Arm("no change"))
     arms = {Arm("no change"): plain, **{arm: plain * (1 + arm.more) for arm in DEARER}, SLOWED: costs(starts, SLOWED)}
     for threshold in THRESHOLDS:
@@ -101,7 +101,7 @@ def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GAT
 
 
 def costs(starts: Sequence[Start], arm: Arm) -> float:
-    """By those without a change, of which the last one stands for no change."""
+    """Compute an arm's cost relative to the sides without a change. For "no change", the last of these is the arm."""
     name, plain = (arm.name, UNCHANGED) if arm.more else (UNCHANGED[-1].name, UNCHANGED[:-1])
     differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in map(_log_medians, starts)]
     return exp(fmean(differ))
@@ -124,13 +124,13 @@ def rounds_differ(starts: Sequence[Start]) -> float:
 
 
 def _log_medians(start: Start) -> Mapping[str, float]:
-    """Of each arm, billed for the events of the others."""
+    """Return the log of each arm's median cost, billed for as many events as the other arms had."""
     own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
     return {name: log(median(each)) for name, each in by_side(own, [arm.name for arm in ARMS], COST).items()}
 
 
 def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Generator) -> list[Round]:
-    """The rounds of one gate, by start. Which of the sides without a change is the base is drawn too, for each."""
+    """Draw the rounds of one gate, start by start. The roles of the sides without a change are drawn for each start."""
     made = []
     for number in range(1, count + 1):
         start = starts[int(draws.integers(len(starts)))]
@@ -143,7 +143,7 @@ def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Genera
 
 
 def answer(measured: Sequence[Round], starts: int, threshold: float) -> Answer:
-    """As the gate comes to it: at the first look that gives one. Then it looks at the other metrics too."""
+    """Compute the answer as a gate does: at the first look with a conclusive cost, and then with the other metrics."""
     for nth, count in enumerate(looks(starts)):
         look = len(LEVELS) - 1 if count >= starts else nth
         seen = [each for each in measured if each.start <= count]

@@ -1,7 +1,7 @@
-"""What a gate is given to compare, as engines that can be started: an id, a path, or a commit of the user's.
+"""The candidates of a gate, as engines that can be started: an id, a path, or a commit of the user's repository.
 
-A commit is checked out into a folder of its own, which shares the objects of the user's repository and writes nothing
-into it, so that nothing has to be tidied up there, however the gate ends.
+A commit is checked out into a separate folder, which shares the objects of the user's repository but writes nothing
+into it, so that there is nothing to clean up there, however the gate ends.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ LAST_LINES = 15
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the two."""
+    """The base or the head of a gate."""
 
     named: str  # as it was typed
-    engine: str  # an id, or the path of a manifest or a job; of a commit: the path in its repository
+    engine: str  # an id, or the path of a manifest or a job; for a commit: the path in its repository
     sink: str = ""  # "": the first one of the engine
     commit: str = ""  # "": no commit was named
-    top: Path = Path()  # of its repository
+    top: Path = Path()  # the top folder of the commit's repository
 
 
 def look_up(text: str, engine: str, workload: str) -> Candidate:
-    """`engine`: where in the repository the manifest lies, of a commit. `workload`: of whose sinks one may be named."""
+    """Find the candidate that a text names. `engine` is the path of the manifest in a commit. `workload` decides the
+    sinks that may be named.
+    """
     if _is_engine(text):
         return Candidate(text, text)
     name, _, sink = text.rpartition("/")
@@ -59,8 +61,10 @@ def look_up(text: str, engine: str, workload: str) -> Candidate:
 
 
 def commit_of(candidate: Candidate) -> str:
-    """Of what is in a repository where it is: that which is checked out, with "-dirty" where files differ from it. ""
-    of what is in none, such as a shipped engine."""
+    """Return the commit of a candidate; for a path, the one that is checked out, with "-dirty" if files differ from it.
+
+    "" stands for a candidate outside of any repository, such as a shipped engine.
+    """
     if candidate.commit or _is_known(candidate.engine):
         return candidate.commit
     path = Path(candidate.engine).expanduser()
@@ -72,7 +76,7 @@ def commit_of(candidate: Candidate) -> str:
 
 @contextmanager
 def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterator[str]:
-    """What can be started: of a commit, what its checkout holds when it is built."""
+    """Yield an engine that can be started. A commit is checked out and built for that."""
     if not candidate.commit:
         yield candidate.engine
         return
@@ -104,13 +108,13 @@ def _checked_out(top: Path, commit: str) -> Iterator[Path]:
 
 
 def _inside(top: Path, engine: str) -> Path:
-    """A path in the repository, whether it was given from its top or from where the user stands."""
+    """Convert a path to one in the repository. It may be relative to the top folder or to the current one."""
     given = Path(engine).expanduser().resolve()
     return given.relative_to(top.resolve()) if given.exists() and given.is_relative_to(top.resolve()) else Path(engine)
 
 
 def _build(path: Path, text: str, logs: Path, say: Callable[[str], None]) -> None:
-    """As the manifest says, if it does."""
+    """Build with the command of the manifest, if it has one."""
     manifest = manifests.load(str(path))
     if not manifest.build:
         return
@@ -127,7 +131,7 @@ def _build(path: Path, text: str, logs: Path, say: Callable[[str], None]) -> Non
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What it says; "" where it says no."""
+    """Return the output of git; "" if it fails or is not installed."""
     try:
         done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
     except FileNotFoundError:

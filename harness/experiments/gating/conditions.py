@@ -1,5 +1,7 @@
-"""What else goes on on the machine of a gate. It is told beside the answer; where it is much, nothing is said of what
-goes by the clock, since the neighbours of a process slow it down. What the processes used is counted all the same.
+"""Other load on the machine of a gate, reported beside the answer.
+
+If there is much of it, wall-clock metrics are withheld, because it slows the processes down. Metrics that count what
+the processes used are reported all the same.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ OTHERS_CORES, STOLEN_SHARE = 0.3, 0.02  # more than this is much
 
 @dataclass(frozen=True)
 class Conditions:
-    """Of one gate. None: the system does not count it."""
+    """The conditions of one gate. None: the system does not count it."""
 
-    others_cores: float  # what others used before anything of the gate had started
-    stolen_share: float | None  # of the machine's CPU time, given to other machines while rounds went on
-    throttled_share: float | None  # of the periods of its quota, in which that ran out
-    placed: str = ""  # which cores the sides shared
-    oddities: tuple[str, ...] = ()  # what engines did to get away from there
+    others_cores: float  # cores used by other processes before the gate started anything
+    stolen_share: float | None  # the share of CPU time that went to other machines during the rounds
+    throttled_share: float | None  # the share of periods in which the CPU quota ran out
+    placed: str = ""  # the cores that the sides shared
+    oddities: tuple[str, ...] = ()  # how engines left these cores
 
     @property
     def declined(self) -> str:
-        """Why nothing is said of what goes by the clock; "" where something is."""
+        """The reason to withhold wall-clock metrics; "" if there is none."""
         return "; ".join(self._reasons())
 
     def _reasons(self) -> Iterator[str]:
@@ -43,14 +45,14 @@ class Conditions:
 
     @property
     def words(self) -> str:
-        """One line, whatever it was."""
+        """The conditions in one line, for any gate."""
         stolen = "not counted here" if self.stolen_share is None else f"{self.stolen_share:.1%}"
         machine = f"others used {self.others_cores:.2f} cores before the gate began; steal {stolen}"
         return "; ".join(filter(None, (machine, self.placed, *self.oddities)))
 
 
 class Watch:
-    """From before a gate starts anything until its rounds are over."""
+    """The measurement of conditions, from before a gate starts anything until its rounds are over."""
 
     def __init__(self) -> None:
         self._others_cores = _cores_of_others()
@@ -65,7 +67,7 @@ class Watch:
 
 
 def _cores_of_others() -> float:
-    """Nothing of ours runs yet but this process."""
+    """Measure the cores that others use. Of our own processes, only this one may run yet."""
     before_s, own_s = _busy_s(), time.process_time()
     begun_s = time.monotonic()
     ends_within(LOOK_S, threading.Event())

@@ -1,7 +1,7 @@
-"""A change against what it changes: is it wrong, slower, costlier? Pure.
+"""Decide whether a change is wrong, slower or costlier than its base. Pure.
 
-Three sides start together, again and again: the base, the head, and the base once more, which shows what differs where
-nothing differs.
+Three sides start together, again and again: the base, the head, and the base once more, which shows how much equal
+sides differ.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from harness.util.texts import many
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
-# Each look may be the last one, so that the first ones have to be surer; together they call
-# a head that costs no more a regression in one gate of a hundred.
+# Each look may be the last one, so the first ones use a higher level. Together they report a regression for one in a
+# hundred heads that cost no more.
 LEVELS = (0.995, 0.99, 0.98)
-POWER = 0.8  # a difference that is called detectable is told from none so often
+POWER = 0.8  # the probability of detecting a difference that is called detectable
 FEWEST_STARTS = 3
-MOST_NEEDED = 400  # starts; nobody waits for more
-MOST_SPREAD = 0.05  # of the base by itself, of what goes by the clock
-ANY = 1e9  # the threshold of what is only recorded: nothing is too slow
+MOST_NEEDED = 400  # starts; more would take too long
+MOST_SPREAD = 0.05  # wall-clock metrics are withheld if the base differs more from itself
+ANY = 1e9  # the threshold of a recording: nothing is too slow
 TINY = 1e-9
 
 
 class Answer(StrEnum):
-    """Of one metric."""
+    """The answer on one metric, or on a gate."""
 
     REGRESSED = "REGRESSED"
     OK = "OK"
@@ -46,67 +46,67 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Stored:
-    """A baseline from an earlier job: what the base took by the reference engine, which runs in its place."""
+    """A baseline from an earlier job: the base's cost relative to the reference engine, which runs in its place."""
 
     at: str  # when it was measured
-    ratios: Mapping[str, Ratio]  # of each metric
-    changes: tuple[str, ...] = ()  # of machine and versions, since then
+    ratios: Mapping[str, Ratio]  # by metric
+    changes: tuple[str, ...] = ()  # in machine and versions, since then
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far what was compared differs by itself: standard deviations of the logarithm of a ratio."""
+    """The natural variation of a comparison: standard deviations of the logarithm of a ratio."""
 
     starts: float
     rounds: float  # within a start
-    correlation: float  # of the rounds of base and head, within a start: what they have in common is gone from a ratio
+    correlation: float  # between rounds of base and head in a start; what they have in common cancels in a ratio
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One metric of the head by that of the base, and the base by itself."""
+    """One metric of the head relative to the base, and of the base relative to itself."""
 
     metric: str
     unit: str
     threshold: float
     head: Ratio
-    control: Ratio  # the base once more by the base
-    starts: tuple[float, ...]  # the head by the base in each start
-    aside: int | None  # the one of them that has nothing to do with the others, and no say
+    control: Ratio  # the second base relative to the first
+    starts: tuple[float, ...]  # the head relative to the base in each start
+    aside: int | None  # the index of the outlier that is left out; None: none is
     spread: Spread
     level: float
-    declined: str = ""  # why nothing is said of it, whatever was seen
-    stored_error: float = 0.0  # the part of its error that no start takes away: from an earlier job
-    control_counted: int = 0  # the starts that have a say in the control; 0: as many as in the head
+    declined: str = ""  # why it is withheld, whatever was measured
+    stored_error: float = 0.0  # the part of the error from an earlier job, which more starts do not reduce
+    control_counted: int = 0  # the starts that count for the control; 0: as many as for the head
 
     def at(self, level: float) -> Effect:
-        """The same, asked for more or less certainty."""
+        """Return the effect with intervals of another level."""
         head = within(self.head.estimate, self.head.error, self._told, level)
         control = within(self.control.estimate, self.control.error, self.control_counted or self._told, level)
         return replace(self, head=head, control=control, level=level)
 
     @property
     def detectable(self) -> float:
-        """The smallest slowdown that this gate would have told from none."""
+        """The smallest slowdown that this gate would have detected."""
         return exp(self._sure(self._told) * self.head.error) - 1
 
     @property
     def _told(self) -> int:
-        """So many starts have a say."""
+        """The number of starts that count."""
         return len(self.starts) - (self.aside is not None)
 
     def _sure(self, starts: int) -> float:
-        """So many standard errors tell a difference from none."""
+        """Return how many standard errors a difference has to have to be detected."""
         return student(self.level, starts - 1) + NormalDist().inv_cdf(POWER)
 
     @property
     def chance(self) -> float:
-        """That so much more would be seen where there is none."""
+        """The probability of measuring such an increase if there is none (the p-value)."""
         return 1 - NormalDist().cdf(log(self.head.estimate) / max(self.head.error, TINY))
 
     @property
     def starts_needed(self) -> int | None:
-        """So that the threshold could have been detected. None: no number of them is enough."""
+        """The number of starts that would detect the threshold; None if it is MOST_NEEDED or more."""
         wanted, ours = log(1 + self.threshold), self.head.error**2 - self.stored_error**2
         for starts in range(self._told, MOST_NEEDED):
             if self._sure(starts) * hypot(sqrt(ours * self._told / starts), self.stored_error) <= wanted:
@@ -115,7 +115,7 @@ class Effect:
 
     @property
     def answer(self) -> Answer:
-        """A base that differs from itself by as much makes no difference of the head believable."""
+        """The answer on this metric. If the base differs from itself by as much, the head's difference is no proof."""
         if self.declined or self.differs_from_itself:
             return Answer.INCONCLUSIVE
         if _beyond(self.head, self.threshold):
@@ -126,12 +126,12 @@ class Effect:
 
     @property
     def differs_from_itself(self) -> bool:
-        """So much of the base, by the rule by which a head would be red."""
+        """True if the base differs from itself so much that a head would be REGRESSED or IMPROVED."""
         return any(_beyond(each, self.threshold) for each in (self.control, _turned(self.control)))
 
     @property
     def reason(self) -> str:
-        """Why nothing could be said; "" where something was."""
+        """The reason for INCONCLUSIVE; "" for any other answer."""
         if self.answer is not Answer.INCONCLUSIVE:
             return ""
         if self.declined:
@@ -152,12 +152,12 @@ def _beyond(ratio: Ratio, threshold: float) -> bool:
 
 
 def _turned(ratio: Ratio) -> Ratio:
-    """The same with both sides changed for each other."""
+    """Return the ratio with both sides exchanged."""
     return Ratio(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.error)
 
 
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
-    """Compare the rounds that all sides have; None where too few starts have this metric."""
+    """Compare the rounds that all sides have; None if too few starts have this metric."""
     told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric))[BASE]]
     if len(told) < FEWEST_STARTS:
         return None
@@ -179,8 +179,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
 
 
 def since(effect: Effect, stored: Stored) -> Effect | None:
-    """The same by what it was in an earlier job, whose error is in it too; None where that tells nothing of this
-    metric."""
+    """Return the effect relative to an earlier job, with that job's error included; None if it lacks this metric."""
     then = stored.ratios.get(effect.metric)
     if then is None:
         return None
@@ -206,8 +205,11 @@ def effects(
     *,
     stored: Stored | None = None,
 ) -> tuple[Effect, ...]:
-    """The first one decides. The others are so many questions more: each is asked at a level at which all of them
-    together err no more often than it does (Holm). `declined`: why nothing of the clock can be believed."""
+    """Compare all metrics. The cost comes first and decides.
+
+    The others are tested at levels at which all of them together err no more often than the cost does (Holm).
+    `declined` is the reason to withhold wall-clock metrics.
+    """
 
     level = LEVELS[look]
     seen = {metric: effect(metric, rounds, threshold, level, seed) for metric in METRICS}
@@ -223,21 +225,21 @@ def effects(
 
 
 def _of_clock(effect: Effect) -> str:
-    """Why the clock can't be believed by what it says of the base."""
+    """Return why a wall-clock metric is withheld, if the base differs too much from itself."""
     itself = effect.control.estimate - 1
     return f"the base differs from itself by {itself:+.1%}" if abs(itself) > MOST_SPREAD else ""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on all that one side counted."""
+    """The verdict on all counts of one side."""
 
     outcome: Outcome
     sentence: str
-    run: str  # its directory, below that of the gate
+    run: str  # its directory, relative to the gate's
     recovery: tuple[Recovery, ...] = ()  # from each fault
-    witnesses: tuple[Witness, ...] = ()  # the first of each check that is wrong
-    crashed: str = ""  # what the engine said last, if it ended by itself
+    witnesses: tuple[Witness, ...] = ()  # the first of each check that did not pass
+    crashed: str = ""  # the engine's last output, if it ended by itself
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,7 @@ class Gated:
     starts: int
     broken: str = ""  # why it ended early
     conditions: Conditions | None = None
-    stored: Stored | None = None  # with what the head is compared, where no base ran
+    stored: Stored | None = None  # the baseline that the head is compared with, if no base ran
 
     @property
     def right(self) -> bool:
@@ -257,14 +259,17 @@ class Gated:
 
     @property
     def clash(self) -> str:
-        """What the base said when it could not run beside the others. Then a head that crashes tells nothing either:
-        who comes first gets what all of them want."""
+        """The last output of the base if it crashed beside the others; "" if it did not, or if all crashed.
+
+        The sides may then compete for one resource, which the first one gets, so that a crash of the head proves
+        nothing either.
+        """
         said = [self.sides[name].crashed for name in SIDES]
         return "" if all(said) else self.sides[BASE].crashed or self.sides[AGAIN].crashed
 
     @property
     def outcome(self) -> Outcome:
-        """A head that counts wrong is red, whatever its base does; no speed is compared of wrong counts."""
+        """The outcome. A head that counts wrong fails, whatever its base does. No speed is compared of wrong counts."""
         if self.clash:
             return Outcome.UNKNOWN
         if self.sides[HEAD].outcome is Outcome.FAIL:
@@ -278,7 +283,7 @@ class Gated:
 
     @property
     def is_too_fine(self) -> bool:
-        """Whether all went well, and the threshold is below what could be told."""
+        """True if nothing went wrong, but the threshold is below what this gate can detect."""
         if self.outcome is not Outcome.UNKNOWN or not self.right or self.broken or not self.effects:
             return False
         return self.effects[0].detectable > self.effects[0].threshold and not self.effects[0].differs_from_itself
@@ -324,12 +329,12 @@ def in_words(effect: Effect) -> str:
 
 
 def looks(starts: int) -> tuple[int, ...]:
-    """After so many starts it is asked whether that is enough."""
+    """Return the numbers of starts after which the gate checks whether they are enough."""
     return tuple(sorted({max(FEWEST_STARTS, starts * part // len(LEVELS)) for part in range(1, len(LEVELS) + 1)}))
 
 
 def planned(left_s: float, took_s: float, most: int) -> int:
-    """Return how many starts fit, with the first one, which took so long."""
+    """Return how many starts fit, including the first one, which took `took_s`."""
     return max(1, min(most, int(left_s / took_s) + 1))
 
 

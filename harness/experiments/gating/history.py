@@ -1,8 +1,7 @@
-"""The history of gates that a user keeps: a line of JSON for each gate, in a file that only ever grows, or in a folder
-in which each gate has a file of its own.
+"""The history of gates that a user keeps: a line of JSON for each gate, in a file that only grows, or in a folder with
+a file for each gate.
 
-Lines are read as far as they can be. What cannot be read is passed over and told, and nothing is ever written but one
-more line.
+Lines that cannot be read are skipped and reported. A gate only adds a line and changes no other.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from harness.util.texts import printable, shown
 
 SCHEMA = 1
 PATTERN = "*.jsonl"
-SHOWN = 60  # letters of a line that is no gate
+SHOWN = 60  # characters shown of a line that is no gate
 COMMIT_LETTERS = 12
 A_COMMIT = "a commit"
-SEED = "seed"  # another one is other events of the same kind
-FRAMEWORKS = ("pyspark", "apache-flink", "quixstreams")  # of those on a Python of their user's nothing is known
-# What a figure depends on beside what was compared: with another of these a new series begins. A kernel or a patch of
-# Python is told and begins none: hosted runners get a new one each week, and base and head meet it alike.
+SEED = "seed"  # another seed makes other events of the same kind
+FRAMEWORKS = ("pyspark", "apache-flink", "quixstreams")  # unknown for engines on a Python of the user's
+# Figures also depend on these, so that a change of one begins a new series. A new kernel or patch version of Python is
+# reported but begins none: hosted runners get one each week, and it affects base and head alike.
 DECIDING = ("cpu", "cores", "java", "python", "streamgauge", "kafka")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One metric of a gate: the head by the base, and what each of them took."""
+    """One metric of a gate: the head relative to the base, and the value of each."""
 
     metric: str
     unit: str
@@ -53,17 +52,17 @@ class Figure:
     answer: Answer
     base: float | None = None
     head: float | None = None
-    declined: str = ""  # why nothing is said of it, whatever was seen
+    declined: str = ""  # why it is withheld, whatever was measured
 
 
 @dataclass(frozen=True)
 class Stood:
-    """What one of the two was, and the verdict on what it counted."""
+    """The base or the head of a gate, and the verdict on its counts."""
 
     named: str
     verdict: Outcome
-    commit: str = ""  # with "-dirty" where its files were not those of that commit
-    versions: Mapping[str, str] = field(default_factory=dict)  # of what it is built on, such as pyspark
+    commit: str = ""  # with "-dirty" if its files differed from that commit
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the frameworks it is built on, such as pyspark
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Entry:
     """One gate."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    engine: str  # the head's, without its version, and its sink
+    engine: str  # the head's engine without its version, and its sink
     base: Stood
     head: Stood
     answer: Answer
@@ -79,23 +78,23 @@ class Entry:
     threshold: float
     rounds: int
     burst_events: int  # 0: as many as fit
-    round_events: int  # and so many they were
+    round_events: int  # the real number
     flags: Mapping[str, Any]
     environment: Mapping[str, str]
-    metrics: tuple[Figure, ...] = ()  # none of a gate in which somebody counted wrong
+    metrics: tuple[Figure, ...] = ()  # empty if a side counted wrong
 
     def figure(self, metric: str) -> Figure | None:
         return next((each for each in self.metrics if each.metric == metric), None)
 
     @property
     def commit(self) -> str:
-        """The head's, as short as people write it."""
+        """The head's commit in short form."""
         commit, dirty, _ = self.head.commit.partition("-dirty")
         return commit[:COMMIT_LETTERS] + dirty
 
     @property
     def what(self) -> Mapping[str, str]:
-        """All that has to be alike, so that two gates may stand in one line."""
+        """All properties that have to be equal for two gates to belong to one series."""
         burst = f"{self.burst_events:,} events" if self.burst_events else "as it fits"
         own = {"engine": self.engine, "base": self._base, "burst": burst}
         own |= {name: str(value) for name, value in sorted(self.flags.items()) if name != SEED}
@@ -105,7 +104,7 @@ class Entry:
 
     @property
     def _base(self) -> str:
-        """A commit by its number is another one in every gate: what they have in common is that it is one."""
+        """The base's name. A commit hash differs in every gate, so it is replaced by "a commit"."""
         commit, named = self.base.commit, self.base.named
         return A_COMMIT if len(named) >= 7 and commit.startswith(named.lower()) else named
 
@@ -116,7 +115,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PassedOver:
-    """What could not be read."""
+    """A line or a file that could not be read."""
 
     file: Path
     line: int  # 0: the whole file
@@ -129,7 +128,7 @@ class PassedOver:
 
 @dataclass(frozen=True)
 class Change:
-    """What is new in a series."""
+    """A property that changed between two series."""
 
     name: str
     before: str
@@ -141,16 +140,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Series:
-    """Gates that can be held against each other, oldest first."""
+    """Gates that can be compared with each other, oldest first."""
 
     number: int  # from 1, in the order in which they began
     what: Mapping[str, str]
     entries: tuple[Entry, ...]
-    changes: tuple[Change, ...]  # from the series before it that is most alike
+    changes: tuple[Change, ...]  # from the most similar earlier series
 
 
 class NoHistoryError(UsageError):
-    """Files without a single gate; `why` says of each what it holds instead."""
+    """An error about files without a single gate; `why` gives the reason for each file."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -161,7 +160,7 @@ class NoHistoryError(UsageError):
 
 @dataclass(frozen=True)
 class History:
-    """All that could be read, oldest first."""
+    """All gates that could be read, oldest first."""
 
     entries: tuple[Entry, ...]
     passed_over: tuple[PassedOver, ...] = ()
@@ -179,12 +178,12 @@ class History:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """Their names, in the order of the newest gate that has them."""
+        """The names of all metrics, in the order of the newest gate that has them."""
         return tuple(dict.fromkeys(each.metric for entry in reversed(self.entries) for each in entry.metrics))
 
 
 def _changes(what: Mapping[str, str], before: Iterable[Series]) -> tuple[Change, ...]:
-    """As few as there are to any series that began before; of several the newest one."""
+    """Return the changes from the most similar earlier series; of several, from the newest."""
     differences = [_difference(each.what, what) for each in before]
     return min(reversed(differences), key=len, default=())
 
@@ -195,11 +194,11 @@ def _difference(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Ch
     return tuple(Change(*pair) for pair in pairs if pair[1] != pair[2])
 
 
-# ---------------------------------------------------------------- What is told of a gate
+# ---------------------------------------------------------------- Facts about a gate
 
 
 def environment_of(told: Mapping[str, Any]) -> dict[str, str]:
-    """A machine and its versions, by the names that decide."""
+    """Describe a machine and its versions, by the names in DECIDING and some more."""
     granted = told.get("granted", {})
     quota = granted.get("quota", "none")
     cores = f"{granted.get('cores', '')}" + ("" if quota == "none" else f", quota {quota}")
@@ -209,7 +208,7 @@ def environment_of(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def versions_of(run: Store) -> dict[str, str]:
-    """What the engine of a side is built on."""
+    """Return the versions of the frameworks that the engine of a side is built on."""
     try:
         environment: dict[str, Any] = run.read_json("environment.json")
         ours = StoredRun(run).manifest.command[:1] == ("{python}",)
@@ -223,7 +222,7 @@ def versions_of(run: Store) -> dict[str, str]:
 
 
 def is_folder(place: str) -> bool:
-    """One that is there, or that is named as one."""
+    """Return True for an existing folder, or a path that ends with a slash."""
     return place.endswith("/") or Path(place).is_dir()
 
 
@@ -235,7 +234,7 @@ def refuse_unwritable(option: str, place: str) -> None:
 
 
 def refuse_unusable(place: str) -> None:
-    """Before a gate takes its time: what is there has to be a history that this program may go on with."""
+    """Refuse a path before a gate runs, if it can't be written or holds something other than a history."""
     refuse_unwritable("--history", place)
     path = Path(place)
     if path.exists() and (list(path.glob(PATTERN)) if path.is_dir() else path.stat().st_size):
@@ -243,8 +242,10 @@ def refuse_unusable(place: str) -> None:
 
 
 def add(place: str, entry: Entry) -> Path:
-    """One more line, whole or not at all, beside whoever adds another one at the same time. What was there stays as it
-    is; where that ends in half a line, this one begins on a line of its own."""
+    """Append one line, whole or not at all, and safe with concurrent writers.
+
+    The content before it stays as it is; if that ends in half a line, this one begins on a line of its own.
+    """
     path = Path(place)
     if is_folder(place):
         path /= f"{entry.at:%Y%m%d-%H%M%S}-{entry.head.commit[:COMMIT_LETTERS] or 'gate'}.jsonl"
@@ -261,7 +262,7 @@ def add(place: str, entry: Entry) -> Path:
 
 
 def encoded(entry: Entry) -> bytes:
-    """As it is written. Texts of others, such as the name of a branch, can't steer the terminal of who reads it."""
+    """Encode a line. Foreign text, such as the name of a branch, is made safe to print on a terminal."""
     return msgspec.json.encode({"schema": SCHEMA, **_readable(msgspec.to_builtins(entry))}) + b"\n"
 
 
@@ -284,7 +285,7 @@ def _readable(value: Any) -> Any:
 
 
 def read(path: Path) -> History:
-    """Of a file, or of all such files of a folder. The same gate in two of them is one."""
+    """Read a file, or all such files of a folder. The same gate in two files counts once."""
     files = sorted(path.glob(PATTERN)) if path.is_dir() else [path]
     if not files:
         raise UsageError(
@@ -303,7 +304,7 @@ def read(path: Path) -> History:
 
 
 def _no_history(wrong: list[PassedOver]) -> str:
-    """Of a file without a single gate."""
+    """Return why a file has no gate."""
     return f"no line of it is a gate; line {wrong[0].line}: {wrong[0].why}" if wrong else "it is empty"
 
 
@@ -322,7 +323,7 @@ def _of(file: Path) -> tuple[dict[bytes, Entry], list[PassedOver]]:
                 found[line.strip()] = _entry(line, f"{file}, line {number}")
         except (ValueError, RecursionError) as error:
             half = number == len(lines) and isinstance(error, msgspec.DecodeError)
-            half = half and not isinstance(error, msgspec.ValidationError)  # which is whole, and something else
+            half = half and not isinstance(error, msgspec.ValidationError)  # a whole line, but no gate
             why = "it is cut off, as by a gate that was killed" if half else _why(line, error)
             wrong.append(PassedOver(file, number, why))
     return found, wrong

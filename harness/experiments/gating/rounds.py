@@ -1,7 +1,7 @@
-"""The rounds of a gate, and what is compared of them. Pure.
+"""The rounds of a gate, and the metrics that are compared. Pure.
 
-A round is a burst into each side at the same time, billed to its engine. What others do on the machine meanwhile, they
-do to all sides alike, so that it is gone from what one side takes by the other.
+A round is a burst into each side at the same time, billed to its engine. Other load on the machine affects all sides
+alike, so that it cancels in the ratio of two sides.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst is made of these; the latter of event time
+STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst consists of stretches; ms of event time
 STRETCHES = 20_000  # no gate sends more
 ROUND_S, LONGEST_S = 3.0, 8.0
-FEW, MORE, MOST = 2, 8, 40  # stretches: of the two waves that tell how long a round takes, and of a round
+FEW, MORE, MOST = 2, 8, 40  # stretches: of two waves that measure how long a round takes, and the most of a round
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all sides meet alike."""
+    """The settings that are equal for all sides."""
 
     stretch_events: int = STRETCH_EVENTS
-    round_stretches: int = 0  # 0: as many as all sides do in ROUND_S
+    round_stretches: int = 0  # 0: as many as all sides process in ROUND_S
     struck_bursts: int = 12  # at most, until a planned fault has struck and is over
     struck_stretches: int = 20  # in each of those
     warm_up_s: float = 12.0  # in each start
@@ -46,7 +46,7 @@ class Settings:
 
 
 def of_burst(events: int) -> Settings:
-    """With so many events a round; 0: as it fits."""
+    """Return settings with so many events per round; 0: as many as fit."""
     if not events:
         return Settings()
     stretches = -(-events // STRETCH_EVENTS)
@@ -54,8 +54,10 @@ def of_burst(events: int) -> Settings:
 
 
 def fitting(few_s: float, more_s: float) -> int:
-    """Return how many stretches make a round, by how long FEW and MORE of them took the slowest side. An engine that
-    works in batches pays for each batch, whatever it holds: at least half of a round is to be events."""
+    """Return how many stretches make a round, from the time that the slowest side took for FEW and for MORE of them.
+
+    An engine with batches has a fixed cost per batch, so events should take at least half of a round.
+    """
     each_s = max(LEAST_S, more_s - few_s) / (MORE - FEW)
     once_s = max(0.0, few_s - FEW * each_s)
     events_s = min(max(ROUND_S - once_s, once_s), LONGEST_S)
@@ -69,18 +71,18 @@ class Round:
     side: str
     number: int
     events: int
-    cpu_s: float  # of the engine, from the burst until it was done
-    compiling_s: float  # of that by the threads of a JVM that compile its code
-    idle_s: float  # for so long nothing had been sent to it before ...
-    idle_cpu_s: float  # ... and this it used meanwhile
-    took_ms: float  # from the burst's begin until the engine's own word that it was done
-    billed_ms: float  # for how long its CPU was counted
-    memory_bytes: int  # the most that it held
+    cpu_s: float  # of the engine, from the burst until it was idle again
+    compiling_s: float  # the part of it that JIT compiler threads used
+    idle_s: float  # how long nothing had been sent to it before ...
+    idle_cpu_s: float  # ... and its CPU time meanwhile
+    took_ms: float  # from the engine's wake-up until it reported that it was done
+    billed_ms: float  # how long its CPU time was counted
+    memory_bytes: int  # the peak
     at_ms: float
     p50_ms: float | None = None  # until an event's count was seen; None: not known yet
     p99_ms: float | None = None
     start: int = 1  # of all sides
-    # Counted, and not timed; None: nothing tells.
+    # Counted, not timed; None: unknown.
     allocated_bytes: int | None = None  # by the threads of its JVMs
     kafka_bytes: int | None = None  # to the broker and from it
     redis_commands: int | None = None  # that write
@@ -90,7 +92,7 @@ ROUNDS = "rounds.jsonl"  # of a gate, in its folder
 
 
 def kept(path: Path) -> Iterator[Round]:
-    """All whole lines: what was killed may have left half a line."""
+    """Yield the rounds of all whole lines: a killed gate may have left half a line."""
     text = path.read_bytes() if path.exists() else b""
     for line in text.split(b"\n")[:-1]:
         yield msgspec.json.decode(line, type=Round)
@@ -101,20 +103,22 @@ def encoded(rounds: Iterable[Round]) -> bytes:
 
 
 def tape(spec: TapeSpec, stretches: int, settings: Settings) -> TapeSpec:
-    """What so many stretches hold. A tape of fewer is its beginning."""
+    """Return a tape of so many stretches. A tape of fewer is its beginning."""
     rate = settings.stretch_events / STRETCH_MS * 1000
     return replace(spec, profile=(Segment(stretches * STRETCH_MS, rate, rate),), probes=0, warm_up=(), waits=False)
 
 
 def order(sides: Sequence[str], rounds: int) -> Iterator[tuple[str, ...]]:
-    """The sides of each round, forth and back: of those that can't go on at the same time, a machine that slows down
-    slows all."""
+    """Yield the sides of each round, in alternating order.
+
+    If sides run one after the other, a machine that gets slower then affects all of them alike.
+    """
     for number in range(rounds):
         yield tuple(sides) if number % 2 == 0 else tuple(reversed(sides))
 
 
 def with_latency(rounds: Sequence[Round], due_us: Ints, latency_ms: Floats) -> list[Round]:
-    """The rounds of one side, each with how long its events took to be seen. All of a burst is due when it begins."""
+    """Add latencies to the rounds of one side. All events of a burst are due when it begins."""
     made = []
     for each in rounds:
         own_ms = latency_ms[np.abs(due_us / 1000 - each.at_ms) < 1]
@@ -129,16 +133,16 @@ def at(values: Floats, share: float) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """What is compared; less of it is better."""
+    """A metric to compare; lower is better."""
 
     name: str
     unit: str
-    of: Callable[[Round, float], float | None]  # with the cores that its engine takes when it is idle
-    is_of_clock: bool = False  # what others do on the machine at the same time is in it
-    finer: float = 1.0  # so much of the threshold that was asked for is its own
+    of: Callable[[Round, float], float | None]  # of a round and the cores that its engine uses when idle
+    is_of_clock: bool = False  # other load on the machine affects it
+    finer: float = 1.0  # its threshold, as a share of the requested one
 
 
-LEAST_S = 0.01  # no round is cheaper
+LEAST_S = 0.01  # the lower limit for CPU times and durations of rounds
 LONG_S = 2.0
 
 
@@ -173,13 +177,13 @@ METRICS = (
 
 
 def by_start(rounds: Sequence[Round]) -> Iterator[list[Round]]:
-    """In the order in which they were."""
+    """Yield the rounds of each start, in order."""
     for start in sorted({each.start for each in rounds}):
         yield [each for each in rounds if each.start == start]
 
 
 def by_side(rounds: Sequence[Round], sides: Sequence[str], metric: Metric) -> Mapping[str, list[float]]:
-    """Equally many of each side, in the order in which they were; nothing where a round does not tell."""
+    """Return equally many values of each side, in order; empty lists if any round lacks the metric."""
     own = {side: [each for each in rounds if each.side == side] for side in sides}
     count = min(map(len, own.values()))
     values = {side: [metric.of(each, idle_cores(mine)) for each in mine[:count]] for side, mine in own.items()}
@@ -188,7 +192,9 @@ def by_side(rounds: Sequence[Round], sides: Sequence[str], metric: Metric) -> Ma
 
 
 def idle_cores(rounds: Sequence[Round]) -> float:
-    """What one engine takes when nothing is sent to it. Of short pauses nothing is believed: in them it still does what
-    the round before has left. So there are long ones for an engine that is never idle."""
+    """Compute the cores that an engine uses without input, from long pauses only.
+
+    In short ones it still works on the round before. An engine that is never idle gets long ones.
+    """
     waits = [each for each in rounds if each.idle_s >= LONG_S]
     return median(each.idle_cpu_s / each.idle_s for each in waits) if waits else 0.0
