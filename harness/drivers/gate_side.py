@@ -56,10 +56,12 @@ class Used:
     memory_bytes: int
     work: Totals = NOTHING_COUNTED
 
+    def cpu_s_since(self, before: Used) -> float:
+        """Return the CPU time without the time that a JVM compiles: it goes on compiling for minutes."""
+        return (self.cpu_s - before.cpu_s) - (self.compiling_s - before.compiling_s)
+
     def cores_since(self, before: Used) -> float:
-        """Return the mean cores used since `before`, without JIT compilation, which goes on for minutes in a JVM."""
-        compiled_s = self.compiling_s - before.compiling_s
-        return (self.cpu_s - before.cpu_s - compiled_s) / (self.at_s - before.at_s)
+        return self.cpu_s_since(before) / (self.at_s - before.at_s)
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,7 @@ class Side:
             cpu_s=self._settled.cpu_s - begun.cpu_s,
             compiling_s=self._settled.compiling_s - begun.compiling_s,
             idle_s=begun.at_s - before.at_s,
-            idle_cpu_s=begun.cpu_s - before.cpu_s,
+            idle_cpu_s=begun.cpu_s_since(before),
             took_ms=done_ms - self._woken_ms,
             billed_ms=(self._settled.at_s - begun.at_s) * 1000,
             memory_bytes=self._most_memory_bytes,

@@ -221,11 +221,10 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     if progress.broken:
         sentence = f"{pair.first} and {pair.second} ended early: {progress.broken}"
         return Measured(pair, Outcome.UNKNOWN, sentence, runs=runs)
-    starts = [by_side(each, pair.sides, COST) for each in by_start(rounds)]
+    starts = [costs for each in by_start(rounds) if (costs := by_side(each, pair.sides, COST))[pair.first]]
     logs = [list(np.log(each[pair.first]) - np.log(each[pair.second])) for each in starts]
     if len(logs) < FEWEST:
-        few = f"{many(len(logs), 'start')} of {pair.first} and {pair.second} can't show how far starts differ"
-        return Measured(pair, Outcome.UNKNOWN, f"{few}: raise --budget", runs=runs)
+        return Measured(pair, Outcome.UNKNOWN, _too_few(progress, len(logs)), runs=runs)
     seen = ratio(logs, seed)
     costs = tuple(median(value for each in starts for value in each[side]) for side in pair.sides)
     found = seen.within(LEVEL)
@@ -233,6 +232,16 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     sentence = in_words(pair, found)
     differ = seen.starts_differ, seen.rounds_differ
     return Measured(pair, Outcome.PASS, sentence, found, seen.starts, seen.aside, *differ, costs, notes, runs)
+
+
+def _too_few(progress: Progress, usable: int) -> str:
+    first, second = progress.pair.sides
+    if progress.starts >= FEWEST:
+        return (
+            f"the cost of {first} and {second} is known in {usable} of {many(progress.starts, 'start')}: in the others "
+            "one of them took as much CPU with nothing to do as with a burst"
+        )
+    return f"{many(usable, 'start')} of {first} and {second} can't show how far starts differ: raise --budget"
 
 
 def _other(pair: Pair, name: str) -> str:

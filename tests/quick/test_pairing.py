@@ -96,6 +96,14 @@ def test_what_an_engine_uses_with_nothing_to_do_is_subtracted_and_said():
     assert pairing.measured(progress(), rounds(), seed=1).notes == ()
 
 
+def test_no_ratio_of_what_is_as_busy_when_it_is_idle():
+    made = [replace(each, idle_s=4.0, idle_cpu_s=40.0) for each in rounds()]
+    found = pairing.measured(progress(), made, seed=1)
+
+    assert (found.outcome, found.ratio) == (Outcome.UNKNOWN, None)
+    assert "known in 0 of 6 starts" in found.sentence
+
+
 def paired(ab=2.0, bc=3.0, ac=6.0):
     pairs = [(Pair("a", "b"), ab), (Pair("b", "c"), bc), (Pair("a", "c"), ac)]
     measured = [pairing.measured(progress(pair), rounds(times, pair=pair, seed=9), 1) for pair, times in pairs]

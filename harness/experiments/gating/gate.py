@@ -33,6 +33,10 @@ MOST_NEEDED = 400  # starts; more would take too long
 MOST_SPREAD = 0.05  # wall-clock metrics are withheld if the base differs more from itself
 ANY = 1e9  # the threshold of a recording: nothing is too slow
 TINY = 1e-9
+NO_COST = (
+    "no cost can be compared: an engine takes as much CPU with nothing to do as with a burst, or nothing was recorded "
+    "of a side. Send more at once with --burst, or let the job wait for records instead of asking for them all the time"
+)
 
 
 class Answer(StrEnum):
@@ -216,6 +220,8 @@ def effects(
     found = {
         metric: told for metric, each in seen.items() if each and (told := since(each, stored) if stored else each)
     }
+    if COST not in found:
+        return ()
     others = [metric for metric in found if metric is not COST]
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
@@ -313,7 +319,8 @@ class Gated:
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
             few = f"{many(self.starts, 'start is', 'starts are')} too few to compare anything"
-            return f"{few}: it takes {FEWEST_STARTS} at the least, so raise --budget"
+            more = f"{few}: it takes {FEWEST_STARTS} at the least, so raise --budget"
+            return NO_COST if self.starts >= FEWEST_STARTS else more
         told = [self.effects[0]]
         if self.answer is Answer.REGRESSED:
             told = [each for each in self.effects if each.answer is Answer.REGRESSED]

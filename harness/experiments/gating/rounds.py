@@ -146,9 +146,10 @@ LEAST_S = 0.01  # the lower limit for CPU times and durations of rounds
 LONG_S = 2.0
 
 
-def _cost(each: Round, idle_cores: float) -> float:
+def _cost(each: Round, idle_cores: float) -> float | None:
+    """Return None if an idle engine uses as much: a difference from nothing can't be compared."""
     billed_s = each.cpu_s - each.compiling_s - idle_cores * each.billed_ms / 1000
-    return max(LEAST_S, billed_s) / each.events * 1e6
+    return billed_s / each.events * 1e6 if billed_s >= LEAST_S else None
 
 
 def _per_million(each: Round, _: float) -> float:
