@@ -221,7 +221,7 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     if progress.broken:
         sentence = f"{pair.first} and {pair.second} ended early: {progress.broken}"
         return Measured(pair, Outcome.UNKNOWN, sentence, runs=runs)
-    starts = [costs for each in by_start(rounds) if (costs := by_side(each, pair.sides, COST))[pair.first]]
+    starts = [own for each in by_start(rounds) if (own := by_side(each, pair.sides, COST))[pair.first]]
     logs = [list(np.log(each[pair.first]) - np.log(each[pair.second])) for each in starts]
     if len(logs) < FEWEST:
         return Measured(pair, Outcome.UNKNOWN, _too_few(progress, len(logs)), runs=runs)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.drivers import pairs
 from harness.experiments.folder import Folder
+from harness.experiments.gating import gate
 from harness.experiments.gating.rounds import encoded
 from harness.experiments.pairing import Pair
 from harness.install import environment
@@ -66,7 +67,7 @@ def call(tmp_path, monkeypatch):
     monkeypatch.setattr(pairs, "Sides", MadeUp)
     monkeypatch.setattr(pairs, "broker", lambda _: nullcontext())
     monkeypatch.setattr(pairs, "planned", lambda *_: None)
-    monkeypatch.setattr(pairs.gate, "planned", lambda *_: 4)
+    monkeypatch.setattr(gate, "planned", lambda *_: 4)
     monkeypatch.setattr(MadeUp, "made", 0)
     monkeypatch.setattr(MadeUp, "breaks_at", 0)
     return lambda *arguments: CliRunner().invoke(app.app, ["compare", *arguments], catch_exceptions=False)
@@ -138,8 +139,8 @@ def test_the_page_shows_both_directions(call, tmp_path):
     (matrix,) = (section.tables[0] for section in page.sections if section.id == "matrix")
 
     assert [row[0] for row in matrix.rows] == ["spark", "quix"]
-    assert float(matrix.rows[0][2].split()[0]) == pytest.approx(6.0, rel=0.03)
-    assert float(matrix.rows[1][1].split()[0]) == pytest.approx(1 / 6, rel=0.05)
+    assert float(str(matrix.rows[0][2]).split()[0]) == pytest.approx(6.0, rel=0.03)
+    assert float(str(matrix.rows[1][1]).split()[0]) == pytest.approx(1 / 6, rel=0.05)
     assert all(not section.missing for section in page.sections)
 
 
