@@ -268,6 +268,7 @@ class Side:
             allocated_bytes=more(begun.work.allocated_bytes, self._settled.work.allocated_bytes),
             kafka_bytes=more(begun.work.kafka_bytes, self._settled.work.kafka_bytes),
             redis_commands=more(begun.work.redis_commands, self._settled.work.redis_commands),
+            checkpoint_bytes=more(begun.work.checkpoint_bytes, self._settled.work.checkpoint_bytes),
         )
 
     def _send(self, written: list[Slice]) -> Sent:

@@ -117,7 +117,8 @@ class Sides:
         surroundings = one_run.prepare(spec, manifest)
         called = re.sub(r"\W+", "-", name)  # a part of the topic's name
         store = Store.create(self._place.runs, f"{called}-{self._start}")
-        work = CountedWork(lambda: redis_of(world), int(at.rpartition(":")[2]))
+        port = int(at.rpartition(":")[2])
+        work = CountedWork(lambda: redis_of(world), port, lambda: world.engine.checkpoint)
         options = (*self._options, *work.java_options)
         starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, options)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)

@@ -27,7 +27,7 @@ class Counting:
 
     def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
         self._commands *= 2
-        return Totals(redis_commands=self._commands)
+        return Totals(redis_commands=self._commands, checkpoint_bytes=100 * self._commands)
 
 
 class Metered(Side):
@@ -91,6 +91,7 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
+    assert (first.checkpoint_bytes, second.checkpoint_bytes) == (1000, 4000)
     assert (second.number, second.idle_s, round(second.idle_cpu_s, 6)) == (2, 8.0, 0.9)
     assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)
 

@@ -84,6 +84,7 @@ class Round:
     allocated_bytes: int | None = None  # by the threads of its JVMs
     kafka_bytes: int | None = None  # to the broker and from it
     redis_commands: int | None = None  # that write
+    checkpoint_bytes: int | None = None  # written to the files of its checkpoint
 
 
 ROUNDS = "rounds.jsonl"  # of a gate, in its folder
@@ -165,6 +166,7 @@ METRICS = (
     Metric("allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1),
     Metric("Kafka traffic", "MiB per million events", lambda each, _: _counted(each, each.kafka_bytes)),
     Metric("Redis writes", "commands per thousand events", _writes),
+    Metric("checkpoint", "MiB per million events", lambda each, _: _counted(each, each.checkpoint_bytes)),
     Metric("memory", "MiB", lambda each, _: each.memory_bytes / 2**20),
     Metric("catch-up", "ms per million events", _per_million, is_of_clock=True),
     Metric("latency p50", "ms", lambda each, _: each.p50_ms, is_of_clock=True),
