@@ -18,9 +18,18 @@ import psutil
 from generators.fleet import Slice
 from generators.schedule import Schedule
 from generators.tape import Tape
-from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, Round, Settings, tape, with_latency
+from harness.experiments.gating.rounds import (
+    LEAST_S,
+    STRETCH_MS,
+    Round,
+    Settings,
+    tape,
+    with_latency,
+    with_state_updates,
+)
 from harness.faults.moment import Moment
 from harness.host.pinning import pin
+from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.load.burst_load import Bursts, Sent
 from harness.measuring import latency
@@ -307,10 +316,11 @@ class Side:
         seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
         return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 
-    def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
-        """Of its rounds, when it is judged and right."""
-        raw = latency.by_rank(self.run.stored)
-        return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
+    def with_evidence(self, rounds: Sequence[Round]) -> list[Round]:
+        """Its rounds, with what only its files tell. It has to be judged and right."""
+        own, raw = [each for each in rounds if each.side == self.name], latency.by_rank(self.run.stored)
+        seen = with_latency(own, raw.due_us, raw.corrected_ms)
+        return with_state_updates(seen, progress_lines(self.run.store))
 
     @property
     def _ended_with(self) -> str:

@@ -229,9 +229,9 @@ class Sides:
         witnesses = tuple(check.witnesses[0] for check in wrong)
         return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses, _crashed(side.verdict))
 
-    def with_latency(self, measured: Sequence[Round]) -> list[Round]:
+    def with_evidence(self, measured: Sequence[Round]) -> list[Round]:
         """The rounds, with what only the files of sides tell that were judged and are right."""
-        made = [each for side in self._sides.values() for each in side.with_latency(measured)]
+        made = [each for side in self._sides.values() for each in side.with_evidence(measured)]
         return sorted(made, key=lambda each: each.at_ms)
 
 

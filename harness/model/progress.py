@@ -21,6 +21,7 @@ class Progress:
     took_ms: int | None = None  # what lies behind this line; None: it does not say
     state_bytes: int = 0  # 0: it does not say
     state_cells: int = 0  # rows of the state, 0: it does not say
+    state_updates: int = 0  # rows of it that were written since the line before, 0: it does not say
     memory_bytes: int = 0  # that the store of the state uses, 0: it does not say
     commit_ms: int = 0  # that it took to bring the state of this batch into the checkpoint, all tasks together
     commit_bytes: int = 0  # that were written there

@@ -15,7 +15,7 @@ from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Gated, Ju
 from harness.experiments.gating.rounds import COST, Round, Settings
 from harness.load.burst_load import Bursts
 from harness.measuring.stats import Ratio
-from harness.model import Outcome
+from harness.model import Outcome, Progress
 from reports import gated as reports_gated
 from tests.quick.cases import SPEC
 
@@ -105,6 +105,55 @@ def test_latency_is_that_of_the_events_of_a_burst():
     assert seen[0].p50_ms == 200.0
     assert seen[0].p99_ms == pytest.approx(298.0)
     assert seen[1:] == made[1:], "one was never seen, and of the last nothing is known"
+
+
+def batch(end_ms, updates, rows=ROUND.events, took_ms=800):
+    return Progress(end_ms, 1, rows, {}, took_ms=took_ms, state_updates=updates)
+
+
+def test_state_rows_are_those_of_a_rounds_batches():
+    """An engine may be frozen for the next round before it has told of its last batch."""
+    made = [replace(ROUND, at_ms=5000.0, billed_ms=1100.0), replace(ROUND, at_ms=6100.0)]
+    lines = [batch(4900, 7000), batch(5900, 300), batch(6150, 20, rows=0, took_ms=200), batch(7000, 4000)]
+    seen = rounds.with_state_updates(made, lines)
+
+    assert [each.state_updates for each in seen] == [320, 4000]
+    assert seen[0] == replace(made[0], state_updates=320)
+
+
+def test_state_rows_of_a_round_of_which_a_batch_is_missing_are_not_known():
+    made = [replace(ROUND, at_ms=5000.0)]
+
+    assert rounds.with_state_updates(made, [batch(5900, 300, rows=ROUND.events - 1)]) == made
+    assert rounds.with_state_updates(made, []) == made
+    assert rounds.with_state_updates(made, [batch(5900, 0)]) == made, "an engine that does not say"
+
+
+def test_a_round_of_an_earlier_version_is_read(tmp_path):
+    """It has none of the fields that were added since."""
+    newer = (
+        b'"allocated_bytes":null,"kafka_bytes":null,"redis_commands":null,"checkpoint_bytes":null,"state_updates":null'
+    )
+    (tmp_path / rounds.ROUNDS).write_bytes(rounds.encoded([ROUND]).replace(b"," + newer, b""))
+
+    assert list(rounds.kept(tmp_path / rounds.ROUNDS)) == [ROUND]
+    assert [metric.name for metric in rounds.METRICS if metric.of(ROUND, 0.0) is None] == [
+        "allocated",
+        "Kafka traffic",
+        "Redis writes",
+        "checkpoint",
+        "state rows",
+        "latency p50",
+        "latency p99",
+    ]
+
+
+def test_counted_work_is_told_by_events():
+    seen = replace(ROUND, checkpoint_bytes=5 * 2**20, state_updates=2000)
+    told = {metric.name: metric.of(seen, 0.0) for metric in rounds.METRICS}
+
+    assert ROUND.events == 100_000
+    assert (told["checkpoint"], told["state rows"]) == (50.0, 20.0)
 
 
 def test_what_a_jvm_compiles_is_no_cost_of_events():

@@ -80,11 +80,12 @@ def test_of_a_file_that_was_seen_before_only_what_is_new_counts(now, added):
 def test_a_file_that_vanishes_while_it_is_looked_at_hides_none_behind_it(tmp_path, written, monkeypatch):
     for number in range(3):
         write(tmp_path / f"offsets/{number}", 10)
-    look, purged = written_files._seen, []
+    look, purged = written_files._seen, list[str]()
 
     def purge_the_first(entry):
         if not purged:
-            purged.append(Path(entry.path).unlink())
+            purged.append(entry.path)
+            Path(entry.path).unlink()
         return look(entry)
 
     monkeypatch.setattr(written_files, "_seen", purge_the_first)
