@@ -167,7 +167,8 @@ class Side:
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
         self._settled = Used(0.0, 0.0, 0.0, 0)  # when it had last fallen idle
-        self._rounds, self._fell_idle = 0, True
+        self._ends: list[int] = []  # what it had to be done with, after each round
+        self._fell_idle = True
         self._begun, self._woken_ms = self._settled, 0
         self._pinned: set[int] = set()  # threads
 
@@ -260,10 +261,10 @@ class Side:
         """From the moment in which its engine woke up until it has fallen idle again."""
         begun, done_ms = self._begun, self._await_done(self._owed)
         before, self._settled = self._settled, self._with_work(self._await_idle())
-        self._rounds += 1
+        self._ends.append(self._owed)
         return Round(
             side=self.name,
-            number=self._rounds,
+            number=len(self._ends),
             events=sent.events,
             cpu_s=self._settled.cpu_s - begun.cpu_s,
             compiling_s=self._settled.compiling_s - begun.compiling_s,
@@ -320,7 +321,8 @@ class Side:
         """Its rounds, with what only its files tell. It has to be judged and right."""
         own, raw = [each for each in rounds if each.side == self.name], latency.by_rank(self.run.stored)
         seen = with_latency(own, raw.due_us, raw.corrected_ms)
-        return with_state_updates(seen, progress_lines(self.run.store))
+        ends = [self._ends[each.number - 1] for each in seen]
+        return with_state_updates(seen, ends, progress_lines(self.run.store))
 
     @property
     def _ended_with(self) -> str:

@@ -52,7 +52,7 @@ def added_bytes(before: Seen | None, now: Seen) -> int:
 
 
 def files(folder: Path) -> Iterator[Seen]:
-    """Those below a folder, at any depth. Files and folders may vanish meanwhile."""
+    """Yield the files below a folder, at any depth. Files and folders may vanish meanwhile."""
     waiting = [str(folder)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

@@ -107,26 +107,34 @@ def test_latency_is_that_of_the_events_of_a_burst():
     assert seen[1:] == made[1:], "one was never seen, and of the last nothing is known"
 
 
-def batch(end_ms, updates, rows=ROUND.events, took_ms=800):
-    return Progress(end_ms, 1, rows, {}, took_ms=took_ms, state_updates=updates)
+def batch(offset, updates, rows=0, at_ms=0):
+    """Of a topic with two partitions, the second of which is empty but for an opening event."""
+    return Progress(at_ms, 1, rows, {0: offset, 1: 1}, state_updates=updates)
 
 
-def test_state_rows_are_those_of_a_rounds_batches():
-    """An engine may be frozen for the next round before it has told of its last batch."""
-    made = [replace(ROUND, at_ms=5000.0, billed_ms=1100.0), replace(ROUND, at_ms=6100.0)]
-    lines = [batch(4900, 7000), batch(5900, 300), batch(6150, 20, rows=0, took_ms=200), batch(7000, 4000)]
-    seen = rounds.with_state_updates(made, lines)
+def test_state_rows_are_those_of_the_batches_that_took_a_rounds_records():
+    """Neither what came before the rounds nor the closing events are theirs, and no line is where its time is."""
+    made = [replace(ROUND, events=100, at_ms=5000.0), replace(ROUND, events=100, at_ms=6000.0)]
+    lines = [
+        batch(10, 7000, rows=10, at_ms=5100),
+        batch(70, 200, rows=60, at_ms=6100),
+        batch(110, 100, rows=40, at_ms=6200),
+        batch(110, 20, at_ms=6300),  # a batch without data evicts
+        batch(210, 4000, rows=100, at_ms=9000),
+        batch(212, 2, rows=2, at_ms=9000),
+    ]
+    seen = rounds.with_state_updates(made, [111, 211], lines)
 
     assert [each.state_updates for each in seen] == [320, 4000]
     assert seen[0] == replace(made[0], state_updates=320)
 
 
 def test_state_rows_of_a_round_of_which_a_batch_is_missing_are_not_known():
-    made = [replace(ROUND, at_ms=5000.0)]
+    made = [replace(ROUND, events=100)]
 
-    assert rounds.with_state_updates(made, [batch(5900, 300, rows=ROUND.events - 1)]) == made
-    assert rounds.with_state_updates(made, []) == made
-    assert rounds.with_state_updates(made, [batch(5900, 0)]) == made, "an engine that does not say"
+    assert rounds.with_state_updates(made, [101], [batch(100, 300, rows=40)]) == made, "the line of 60 events is lost"
+    assert rounds.with_state_updates(made, [101], []) == made
+    assert rounds.with_state_updates(made, [101], [batch(100, 0, rows=100)]) == made, "an engine that does not say"
 
 
 def test_a_round_of_an_earlier_version_is_read(tmp_path):

@@ -125,21 +125,21 @@ def with_latency(rounds: Sequence[Round], due_us: Ints, latency_ms: Floats) -> l
     return made
 
 
-def with_state_updates(rounds: Sequence[Round], lines: Sequence[Progress]) -> list[Round]:
-    """The rounds of one side, each with how many rows of its state were written. It stays None where the engine does
-    not say so, and where its lines miss some of the round's events."""
+def with_state_updates(rounds: Sequence[Round], ends: Sequence[int], lines: Sequence[Progress]) -> list[Round]:
+    """The rounds of one side, each with how many rows of its state were updated. It stays None where the engine does
+    not say so, and where lines of the round's batches are missing.
+
+    `ends`: so many records lay in the topic at the end of each round. A line belongs to a round by its offsets and not
+    by its time, since an engine may be frozen for the next round before it has written the line.
+    """
+    told = [(sum(line.offsets.values()), line) for line in lines]
     made = []
-    for each in rounds:
-        own = [line for line in lines if 0 <= _middle_ms(line) - each.at_ms < each.billed_ms]
+    for each, end in zip(rounds, ends, strict=True):
+        own = [line for done, line in told if end - each.events < done <= end]
         updates = sum(line.state_updates for line in own)
         known = updates and sum(line.rows for line in own) >= each.events
         made.append(replace(each, state_updates=updates) if known else each)
     return made
-
-
-def _middle_ms(line: Progress) -> float:
-    """Of the batch behind it: an engine tells of a batch after its end, and may be frozen for the next round before."""
-    return line.at_ms - (line.took_ms or 0) / 2
 
 
 def at(values: Floats, share: float) -> float:
