@@ -275,7 +275,7 @@ class Run:
         """Start the load and the observer; return the URL of the fleet's page."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
         page = self.world.await_fleet()
-        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self.oracle.part_ms)
+        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
@@ -571,6 +571,11 @@ class Run:
     def _lead_ms(self) -> int:
         """So long before the epoch the first event is sent."""
         return self.schedule.warm_up_ms
+
+    @property
+    def _epoch_step_ms(self) -> int:
+        """The epoch is a multiple of this."""
+        return self.oracle.part_ms
 
     @property
     def _ready_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -84,6 +85,7 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
         ]
     )
 
+    side._settled = replace(side._settled, work=Totals(checkpoint_bytes=300))
     first, second = burst(side), burst(side)
 
     assert (first.side, first.start) == ("head", 3)
@@ -91,9 +93,51 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
-    assert (first.checkpoint_bytes, second.checkpoint_bytes) == (1000, 4000)
+    assert (first.checkpoint_bytes, second.checkpoint_bytes) == (2000 - 300, 8000 - 2000), "also of the pause before"
     assert (second.number, second.idle_s, round(second.idle_cpu_s, 6)) == (2, 8.0, 0.9)
     assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "part_ms", "step_ms"),
+    [
+        pytest.param(10_000, 500, 10_000, id="with a window"),
+        pytest.param(10_000, 10_000, 10_000, id="a part is a window"),
+        pytest.param(3_600_000, 500, 500, id="an hour is too long to wait"),
+        pytest.param(1_500, 1_000, 1_000, id="sessions have no edge"),
+    ],
+)
+def test_all_sides_begin_with_a_window(window_ms, part_ms, step_ms):
+    run = SideRun.__new__(SideRun)
+    run.spec, run.oracle = cast(Any, SimpleNamespace(window_ms=window_ms)), cast(Any, SimpleNamespace(part_ms=part_ms))
+
+    assert run._epoch_step_ms == step_ms
+
+
+def test_a_side_waits_for_its_epoch_before_it_can_be_sent_anything():
+    log: list[str] = []
+
+    class Waiting(SideRun):
+        def __init__(self) -> None:
+            self.begun = cast(Any, SimpleNamespace(set=lambda: log.append("begun")))
+            self.world = cast(Any, SimpleNamespace(load_status=lambda: SimpleNamespace(finished=True)))
+
+        def _begin_load(self) -> str:
+            log.append("load")
+            return ""
+
+        def _await_epoch(self) -> None:
+            log.append("epoch")
+
+        def cut(self) -> None:
+            pass
+
+        def _end_load(self) -> None:
+            pass
+
+    Waiting().load()
+
+    assert log == ["load", "epoch", "begun"]
 
 
 @pytest.mark.parametrize("later", [set(), {11}])
