@@ -106,7 +106,7 @@ class SideRun(Run):
     @property
     def _epoch_step_ms(self) -> int:
         """All sides begin with a window, so that each burst touches as many windows on one side as on the others. A
-        window more is a hundred rows of the state more."""
+        window more is a row of the state more for each campaign."""
         window_ms, part_ms = self.spec.window_ms, super()._epoch_step_ms
         return part_ms if window_ms % part_ms or window_ms > LONGEST_WAIT_MS else window_ms
 
