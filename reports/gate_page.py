@@ -27,6 +27,8 @@ METRICS_SAID = {
     "allocated": "what all threads of its JVMs allocated, per million events",
     "Kafka traffic": "what went between its processes and the broker, per million events",
     "Redis writes": "commands that write, per thousand events",
+    "checkpoint": "what was written to the files of its checkpoint, per million events",
+    "state rows": "rows of its state that it wrote, per thousand events",
     "memory": "the most that they held in a round",
     "catch-up": "from the begin of a burst until the engine said that it was done, per million events",
     "latency p50": "until half of a burst's events were seen in the results",

@@ -149,7 +149,7 @@ class _Gate:
         judged = {name: self.judged.get(name, Judged(Outcome.UNKNOWN, broken, "")) for name in SIDES}
         right = all(each.outcome is Outcome.PASS for each in judged.values())
         if right:
-            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # now with latencies
+            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # now with what the files hold
         if self.then:
             versions = history.versions_of(Store(self.place.path / judged[HEAD].run))
             machine = history.environment_of(self.place.load("environment", dict[str, Any]))
@@ -172,7 +172,7 @@ class _Gate:
             self.judged = {name: gate.worse(self.judged.get(name), each) for name, each in sides.judged().items()}
             self.oddities |= sides.oddities
         if self._is_right():
-            self.rounds += sides.with_latency(own)
+            self.rounds += sides.with_evidence(own)
         self.starts, took_s = number, time.monotonic() - begun_s
         if number == 1:
             self.settings = replace(self.settings, round_stretches=sides.round_stretches)

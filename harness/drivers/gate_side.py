@@ -18,9 +18,18 @@ import psutil
 from generators.fleet import Slice
 from generators.schedule import Schedule
 from generators.tape import Tape
-from harness.experiments.gating.rounds import LEAST_S, STRETCH_MS, Round, Settings, tape, with_latency
+from harness.experiments.gating.rounds import (
+    LEAST_S,
+    STRETCH_MS,
+    Round,
+    Settings,
+    tape,
+    with_latency,
+    with_state_updates,
+)
 from harness.faults.moment import Moment
 from harness.host.pinning import pin
+from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.load.burst_load import Bursts, Sent
 from harness.measuring import latency
@@ -41,6 +50,7 @@ from workloads.registry import oracle_of
 
 READY_S = 600.0
 BURST_S = 120.0
+LONGEST_WAIT_MS = 60_000  # for the next window to begin
 # An engine that polls for the next record uses some hundredths of a core.
 IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
 NOTHING_COUNTED = Totals()
@@ -88,11 +98,21 @@ class SideRun(Run):
 
     def load(self) -> None:
         self._begin_load()
+        self._await_epoch()
         self.begun.set()
         while not self.world.load_status().finished:
             self._tick()
         self.cut()
         self._end_load()
+
+    @property
+    def _epoch_step_ms(self) -> int:
+        """Start all sides with a window, so that each burst touches as many windows on one side as on the others.
+
+        One window more is one row of state more for each campaign.
+        """
+        window_ms, part_ms = self.spec.window_ms, super()._epoch_step_ms
+        return part_ms if window_ms % part_ms or window_ms > LONGEST_WAIT_MS else window_ms
 
     def cut(self) -> None:
         """Cut the tape to the stretches that were sent, so that only those are judged."""
@@ -160,7 +180,9 @@ class Side:
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
         self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
-        self._rounds, self._fell_idle = 0, True
+        self._ends: list[int] = []  # the progress it had to report at the end of each round
+        self._fell_idle = True
+        self.idle_cores = IDLE_CORES
         self._begun, self._woken_ms = self._settled, 0
         self._pinned: set[int] = set()  # threads
 
@@ -213,7 +235,7 @@ class Side:
         self._await_done(self._owed)
 
     def is_settled(self) -> None:
-        self._settled = self._await_idle()
+        self._settled = self._with_work(self._await_idle())
 
     def is_restless(self) -> bool:
         """Return True if the engine stays busy without input; then a long pause measures that."""
@@ -223,7 +245,7 @@ class Side:
         """Send stretches at once, wait until they are done, and return the seconds."""
         sent = self._send(self.written(stretches))
         took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
-        self._settled = self._await_idle()
+        self._settled = self._with_work(self._await_idle())
         return max(took_s, LEAST_S)
 
     def strike(self) -> None:
@@ -258,13 +280,17 @@ class Side:
         self._woken_ms = self.run.world.now_ms()
 
     def round(self, sent: Sent) -> Round:
-        """Measure a round, from the engine's wake-up until it is idle again."""
+        """Measure a round, from the engine's wake-up until it is idle again.
+
+        Checkpoint bytes of the pause before count too: on a busy machine an engine that waits for a core looks idle,
+        and goes on writing.
+        """
         begun, done_ms = self._begun, self._await_done(self._owed)
         before, self._settled = self._settled, self._with_work(self._await_idle())
-        self._rounds += 1
+        self._ends.append(self._owed)
         return Round(
             side=self.name,
-            number=self._rounds,
+            number=len(self._ends),
             events=sent.events,
             cpu_s=self._settled.cpu_s - begun.cpu_s,
             compiling_s=self._settled.compiling_s - begun.compiling_s,
@@ -278,6 +304,7 @@ class Side:
             allocated_bytes=more(begun.work.allocated_bytes, self._settled.work.allocated_bytes),
             kafka_bytes=more(begun.work.kafka_bytes, self._settled.work.kafka_bytes),
             redis_commands=more(begun.work.redis_commands, self._settled.work.redis_commands),
+            checkpoint_bytes=more(before.work.checkpoint_bytes, self._settled.work.checkpoint_bytes),
         )
 
     def _send(self, written: list[Slice]) -> Sent:
@@ -299,7 +326,7 @@ class Side:
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            self._fell_idle = now.cores_since(before) < IDLE_CORES
+            self._fell_idle = now.cores_since(before) < self.idle_cores
             return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to fall idle"
@@ -318,10 +345,12 @@ class Side:
         seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
         return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 
-    def with_latency(self, rounds: Sequence[Round]) -> list[Round]:
-        """Return this side's rounds with latencies. The side has to be judged and right."""
-        raw = latency.by_rank(self.run.stored)
-        return with_latency([each for each in rounds if each.side == self.name], raw.due_us, raw.corrected_ms)
+    def with_evidence(self, rounds: Sequence[Round]) -> list[Round]:
+        """Return this side's rounds with what only its files hold. The side has to be judged and right."""
+        own, raw = [each for each in rounds if each.side == self.name], latency.by_rank(self.run.stored)
+        seen = with_latency(own, raw.due_us, raw.corrected_ms)
+        ends = [self._ends[each.number - 1] for each in seen]
+        return with_state_updates(seen, ends, progress_lines(self.run.store))
 
     @property
     def _ended_with(self) -> str:

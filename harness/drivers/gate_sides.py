@@ -19,7 +19,7 @@ import redis
 from generators.fleet import Slice
 from harness.config import plan
 from harness.drivers import one_run
-from harness.drivers.gate_side import Side, SideRun
+from harness.drivers.gate_side import IDLE_CORES, Side, SideRun
 from harness.engines import manifest as manifests
 from harness.experiments.folder import Folder
 from harness.experiments.gating.gate import Judged
@@ -119,7 +119,8 @@ class Sides:
         surroundings = one_run.prepare(spec, manifest)
         called = re.sub(r"\W+", "-", name)  # a part of the topic's name
         store = Store.create(self._place.runs, f"{called}-{self._start}")
-        work = CountedWork(lambda: redis_of(world), int(at.rpartition(":")[2]))
+        port = int(at.rpartition(":")[2])
+        work = CountedWork(lambda: redis_of(world), port, lambda: world.engine.checkpoint)
         options = (*self._options, *work.java_options)
         starts, seen = one_run.starts_and_machine(spec, manifest, surroundings, options)
         world = RealWorld(spec, manifest, surroundings, store, starts, load_of=Bursts)
@@ -136,6 +137,8 @@ class Sides:
     def up(self, settings: Settings) -> Iterator[None]:
         """Start and warm up all sides; at the end, wait until all are judged. The caller reports early ends."""
         begun_s, sides = time.monotonic(), self._sides.values()
+        for side in sides:
+            side.idle_cores = idle_below(self._placed, len(sides))
         try:
             for side in sides:
                 side.start()
@@ -230,10 +233,16 @@ class Sides:
         witnesses = tuple(check.witnesses[0] for check in wrong)
         return Judged(side.verdict.outcome, side.verdict.sentence, run, recovery, witnesses, _crashed(side.verdict))
 
-    def with_latency(self, measured: Sequence[Round]) -> list[Round]:
-        """Return the rounds with latencies, from the files of the sides, which have to be judged and right."""
-        made = [each for side in self._sides.values() for each in side.with_latency(measured)]
+    def with_evidence(self, measured: Sequence[Round]) -> list[Round]:
+        """Return the rounds with what only the files of the sides hold. The sides have to be judged and right."""
+        made = [each for side in self._sides.values() for each in side.with_evidence(measured)]
         return sorted(made, key=lambda each: each.at_ms)
+
+
+def idle_below(placed: Placement, sides: int) -> float:
+    """Return the CPU use below which a side is idle: half of its share, since a busy side that waits for the shared
+    cores gets no more than that."""
+    return IDLE_CORES if placed.reason else min(IDLE_CORES, len(placed.shared) / sides / 2)
 
 
 def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[Round]:

@@ -17,7 +17,7 @@ from harness.util.texts import many, shown
 
 FILE = "progress.jsonl"
 # Optional keys about the state, once a batch is in the checkpoint.
-OF_STATE = ("state_bytes", "state_cells", "memory_bytes", "commit_ms", "commit_bytes")
+OF_STATE = ("state_bytes", "state_cells", "state_updates", "memory_bytes", "commit_ms", "commit_bytes")
 _INT64 = range(-(1 << 63), 1 << 63)
 
 

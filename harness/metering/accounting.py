@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from harness.host import cgroup, cpu_starvation
-from harness.metering import hotspot_counters
+from harness.metering import hotspot_counters, written_files
 from harness.metering.process_usage import Books, Cpu, Identity, Seen
 from harness.rundir.store import Store
 from harness.services.children import CHILD_VARIABLE
@@ -177,13 +177,4 @@ def folder_bytes(folder: Path | None) -> int | None:
     """Return the size of all files below a folder; None if it can't be read. Files may vanish meanwhile."""
     if folder is None or not folder.is_dir():
         return None
-    total, waiting = 0, [str(folder)]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        total += entry.stat(follow_symlinks=False).st_size
-    return total
+    return sum(each.size_bytes for each in written_files.files(folder))

@@ -3,19 +3,22 @@
 `allocated_bytes` comes from an agent in each JVM (allocated_bytes.py says why). `redis_commands` are the commands that
 write, and scripts with what they call: Redis counts all clients together, and what we send of our own only reads once
 the tables of a workload are there. `kafka_bytes` went over the connections to the broker (socket_bytes.py); a poll that
-brings nothing costs bytes too, so it grows a little with time.
+brings nothing costs bytes too, so it grows a little with time. `checkpoint_bytes` were written to the files of the
+engine's checkpoint (written_files.py says which of them are missed).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import redis
 
 from harness.metering import socket_bytes
 from harness.metering.allocated_bytes import Agents
+from harness.metering.written_files import WrittenFiles
 
 SCRIPTS = frozenset({"eval", "evalsha", "fcall"})  # Redis has no flag for what they do
 
@@ -27,18 +30,24 @@ class Totals:
     allocated_bytes: int | None = None
     kafka_bytes: int | None = None
     redis_commands: int | None = None
+    checkpoint_bytes: int | None = None
 
 
 class CountedWork:
     """Totals of one engine, over life and death of its processes. The difference of two looks is what a round took.
 
     `redis` makes a connection to a Redis of the engine's own, which is closed after each look; `kafka_port` is where
-    the engine reaches the broker.
+    the engine reaches the broker; `checkpoint` returns the folder of its checkpoint, if that is on this machine.
     """
 
-    def __init__(self, redis: Callable[[], redis.Redis] | None, kafka_port: int | None = None) -> None:
-        self._redis, self._kafka_port = redis, kafka_port
-        self._agents = Agents()
+    def __init__(
+        self,
+        redis: Callable[[], redis.Redis] | None,
+        kafka_port: int | None = None,
+        checkpoint: Callable[[], Path | None] = lambda: None,
+    ) -> None:
+        self._redis, self._kafka_port, self._checkpoint = redis, kafka_port, checkpoint
+        self._agents, self._files = Agents(), WrittenFiles()
         self._of_sockets: dict[int, int] = {}  # a socket that is closed keeps what was seen of it
         self._of_servers: dict[str, int] = {}  # so does a server that was started again
         self._writes: frozenset[str] = SCRIPTS
@@ -59,7 +68,12 @@ class CountedWork:
 
     def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
         """The engine's JVMs, and all its processes."""
-        return Totals(self._agents.allocated_bytes(java_pids), self._kafka_bytes(pids), self._redis_commands())
+        return Totals(
+            self._agents.allocated_bytes(java_pids),
+            self._kafka_bytes(pids),
+            self._redis_commands(),
+            self._files.total_bytes(self._checkpoint()),
+        )
 
     def _kafka_bytes(self, pids: Iterable[int]) -> int | None:
         if self._kafka_port is None:

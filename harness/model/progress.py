@@ -21,6 +21,7 @@ class Progress:
     took_ms: int | None = None  # the time that the work of this line took; None: not reported
     state_bytes: int = 0  # 0: not reported
     state_cells: int = 0  # rows of the state, 0: not reported
+    state_updates: int = 0  # rows of the state written since the previous line, 0: not reported
     memory_bytes: int = 0  # memory of the state store, 0: not reported
     commit_ms: int = 0  # time to write this batch's state to the checkpoint, summed over tasks
     commit_bytes: int = 0  # bytes that were written for that

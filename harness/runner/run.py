@@ -274,7 +274,7 @@ class Run:
         """Start the load and the observer; return Locust's URL."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
         page = self.world.await_fleet()
-        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self.oracle.part_ms)
+        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.world.start_observing()
         self.world.start_load(self.epoch_ms)
@@ -570,6 +570,11 @@ class Run:
     def _lead_ms(self) -> int:
         """Return the time from the first event to the load start."""
         return self.schedule.warm_up_ms
+
+    @property
+    def _epoch_step_ms(self) -> int:
+        """The epoch is a multiple of this."""
+        return self.oracle.part_ms
 
     @property
     def _ready_s(self) -> float:

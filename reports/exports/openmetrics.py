@@ -18,6 +18,7 @@ UNITS = {
     "CPU-s per million events": ("cpu_seconds_per_event", 1e-6),
     "MiB per million events": ("bytes_per_event", 2.0**20 * 1e-6),
     "commands per thousand events": ("per_event", 1e-3),
+    "rows per thousand events": ("per_event", 1e-3),
     "MiB": ("bytes", 2.0**20),
     "ms per million events": ("seconds_per_event", 1e-9),
     "ms": ("seconds", 1e-3),

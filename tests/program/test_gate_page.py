@@ -31,7 +31,13 @@ FIGURE = r"[+-]\d+\.\d%|CPU-s per|MiB"
 
 def seen(made):
     """The same rounds, 2 s apart, each of whose events were seen."""
-    counted = {"allocated_bytes": 10**9, "kafka_bytes": 24_000_000, "redis_commands": 1000}
+    counted = {
+        "allocated_bytes": 10**9,
+        "kafka_bytes": 24_000_000,
+        "redis_commands": 1000,
+        "checkpoint_bytes": 10**7,
+        "state_updates": 99,
+    }
     return [replace(each, at_ms=2000.0 * n, p50_ms=400.0, p99_ms=900.0, **counted) for n, each in enumerate(made)]
 
 

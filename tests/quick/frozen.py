@@ -233,8 +233,8 @@ FILES: Mapping[str, Any] = {
 # What a line of progress.jsonl may hold, as engines write it.
 LINE = (
     '{"at": 9, "batch": 1, "rows": 2, "offsets": {"0": 3}, "watermark_ms": 4, "dropped": 5, "took_ms": 6, '
-    '"state_bytes": 7, "state_cells": 8, "memory_bytes": 10, "commit_ms": 11, "commit_bytes": 12, "end_ms": [1, 9], '
-    '"restored": {"0": 13}}'
+    '"state_bytes": 7, "state_cells": 8, "state_updates": 14, "memory_bytes": 10, "commit_ms": 11, "commit_bytes": 12, '
+    '"end_ms": [1, 9], "restored": {"0": 13}}'
 )
 
 

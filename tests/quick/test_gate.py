@@ -15,7 +15,7 @@ from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Gated, Ju
 from harness.experiments.gating.rounds import COST, Round, Settings
 from harness.load.burst_load import Bursts
 from harness.measuring.stats import Ratio
-from harness.model import Outcome
+from harness.model import Outcome, Progress
 from reports import gated as reports_gated
 from tests.quick.cases import SPEC
 
@@ -116,6 +116,63 @@ def test_latency_is_that_of_the_events_of_a_burst():
     assert seen[0].p50_ms == 200.0
     assert seen[0].p99_ms == pytest.approx(298.0)
     assert seen[1:] == made[1:], "one was never seen, and of the last nothing is known"
+
+
+def batch(offset, updates, rows=0, at_ms=0):
+    """Of a topic with two partitions, the second of which is empty but for an opening event."""
+    return Progress(at_ms, 1, rows, {0: offset, 1: 1}, state_updates=updates)
+
+
+def test_state_rows_are_those_of_the_batches_that_took_a_rounds_records():
+    """Neither what came before the rounds nor the closing events are theirs, and no line is where its time is."""
+    made = [replace(ROUND, events=100, at_ms=5000.0), replace(ROUND, events=100, at_ms=6000.0)]
+    lines = [
+        batch(10, 7000, rows=10, at_ms=5100),
+        batch(70, 200, rows=60, at_ms=6100),
+        batch(110, 100, rows=40, at_ms=6200),
+        batch(110, 20, at_ms=6300),  # a batch without data evicts
+        batch(210, 4000, rows=100, at_ms=9000),
+        batch(212, 2, rows=2, at_ms=9000),
+    ]
+    seen = rounds.with_state_updates(made, [111, 211], lines)
+
+    assert [each.state_updates for each in seen] == [320, 4000]
+    assert seen[0] == replace(made[0], state_updates=320)
+
+
+def test_state_rows_of_a_round_of_which_a_batch_is_missing_are_not_known():
+    made = [replace(ROUND, events=100)]
+
+    assert rounds.with_state_updates(made, [101], [batch(100, 300, rows=40)]) == made, "the line of 60 events is lost"
+    assert rounds.with_state_updates(made, [101], []) == made
+    assert rounds.with_state_updates(made, [101], [batch(100, 0, rows=100)]) == made, "an engine that does not say"
+
+
+def test_a_round_of_an_earlier_version_is_read(tmp_path):
+    """It has none of the fields that were added since."""
+    newer = (
+        b'"allocated_bytes":null,"kafka_bytes":null,"redis_commands":null,"checkpoint_bytes":null,"state_updates":null'
+    )
+    (tmp_path / rounds.ROUNDS).write_bytes(rounds.encoded([ROUND]).replace(b"," + newer, b""))
+
+    assert list(rounds.kept(tmp_path / rounds.ROUNDS)) == [ROUND]
+    assert [metric.name for metric in rounds.METRICS if metric.of(ROUND, 0.0) is None] == [
+        "allocated",
+        "Kafka traffic",
+        "Redis writes",
+        "checkpoint",
+        "state rows",
+        "latency p50",
+        "latency p99",
+    ]
+
+
+def test_counted_work_is_told_by_events():
+    seen = replace(ROUND, checkpoint_bytes=5 * 2**20, state_updates=2000)
+    told = {metric.name: metric.of(seen, 0.0) for metric in rounds.METRICS}
+
+    assert ROUND.events == 100_000
+    assert (told["checkpoint"], told["state rows"]) == (50.0, 20.0)
 
 
 def test_what_a_jvm_compiles_is_no_cost_of_events():

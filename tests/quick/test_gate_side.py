@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,9 @@ import pytest
 
 from harness.drivers import gate_side, gate_sides
 from harness.drivers.gate_side import Done, Side, SideRun, Used
+from harness.drivers.gate_sides import idle_below
 from harness.experiments.gating.rounds import Round
+from harness.host.pinning import Placement
 from harness.load.burst_load import Bursts, Sent
 from harness.metering.counted_work import CountedWork, Totals
 from harness.model import HarnessError
@@ -27,7 +30,7 @@ class Counting:
 
     def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
         self._commands *= 2
-        return Totals(redis_commands=self._commands)
+        return Totals(redis_commands=self._commands, checkpoint_bytes=100 * self._commands)
 
 
 class Metered(Side):
@@ -84,6 +87,7 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
         ]
     )
 
+    side._settled = replace(side._settled, work=Totals(checkpoint_bytes=300))
     first, second = burst(side), burst(side)
 
     assert (first.side, first.start) == ("head", 3)
@@ -91,9 +95,52 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
     assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
+    assert (first.checkpoint_bytes, second.checkpoint_bytes) == (2000 - 300, 8000 - 2000), "also of the pause before"
     assert (second.number, second.idle_s) == (2, 8.0)
     assert round(second.idle_cpu_s, 6) == 0.8, "of 0.9 s it compiled for 0.1 s"
     assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "part_ms", "step_ms"),
+    [
+        pytest.param(10_000, 500, 10_000, id="with a window"),
+        pytest.param(10_000, 10_000, 10_000, id="a part is a window"),
+        pytest.param(3_600_000, 500, 500, id="an hour is too long to wait"),
+        pytest.param(1_500, 1_000, 1_000, id="sessions have no edge"),
+    ],
+)
+def test_all_sides_begin_with_a_window(window_ms, part_ms, step_ms):
+    run = SideRun.__new__(SideRun)
+    run.spec, run.oracle = cast(Any, SimpleNamespace(window_ms=window_ms)), cast(Any, SimpleNamespace(part_ms=part_ms))
+
+    assert run._epoch_step_ms == step_ms
+
+
+def test_a_side_waits_for_its_epoch_before_it_can_be_sent_anything():
+    log: list[str] = []
+
+    class Waiting(SideRun):
+        def __init__(self) -> None:
+            self.begun = cast(Any, SimpleNamespace(set=lambda: log.append("begun")))
+            self.world = cast(Any, SimpleNamespace(load_status=lambda: SimpleNamespace(finished=True)))
+
+        def _begin_load(self) -> str:
+            log.append("load")
+            return ""
+
+        def _await_epoch(self) -> None:
+            log.append("epoch")
+
+        def cut(self) -> None:
+            pass
+
+        def _end_load(self) -> None:
+            pass
+
+    Waiting().load()
+
+    assert log == ["load", "epoch", "begun"]
 
 
 @pytest.mark.parametrize("later", [set(), {11}])
@@ -145,3 +192,13 @@ def test_no_engine_stays_frozen_where_a_burst_could_not_be_sent():
     log = at_once("base", "broken")
 
     assert log[2:] == ["wake base", "wake broken"]
+
+
+@pytest.mark.parametrize(
+    ("shared", "sides", "reason", "below"),
+    [(1, 3, "", 1 / 6), (1, 2, "", 0.25), (4, 3, "", 0.3), (0, 3, "one core alone", 0.3)],
+)
+def test_a_side_that_waits_for_its_share_of_a_core_is_not_idle(shared, sides, reason, below):
+    placed = Placement(frozenset(range(shared)), frozenset({9}), reason)
+
+    assert idle_below(placed, sides) == pytest.approx(below)

@@ -138,6 +138,7 @@ class Progress(StreamingQueryListener):
             "took_ms": progress.batchDuration,
             "state_bytes": sum(map(state_bytes, operators)),
             "state_cells": sum(operator.numRowsTotal for operator in operators),
+            "state_updates": sum(operator.numRowsUpdated for operator in operators),
             "memory_bytes": sum(operator.memoryUsedBytes for operator in operators),
             "commit_ms": sum(operator.commitTimeMs for operator in operators),
             "commit_bytes": sum(int(operator.customMetrics.get(COPIED, 0)) for operator in operators),

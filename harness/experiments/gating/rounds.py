@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import Segment, TapeSpec
+from harness.model import Progress, Segment, TapeSpec
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -86,6 +86,8 @@ class Round:
     allocated_bytes: int | None = None  # by the threads of its JVMs
     kafka_bytes: int | None = None  # to the broker and from it
     redis_commands: int | None = None  # that write
+    checkpoint_bytes: int | None = None  # written to the files of its checkpoint
+    state_updates: int | None = None  # rows of its state that were written
 
 
 ROUNDS = "rounds.jsonl"  # of a gate, in its folder
@@ -127,6 +129,23 @@ def with_latency(rounds: Sequence[Round], due_us: Ints, latency_ms: Floats) -> l
     return made
 
 
+def with_state_updates(rounds: Sequence[Round], ends: Sequence[int], lines: Sequence[Progress]) -> list[Round]:
+    """The rounds of one side, each with how many rows of its state were updated. It stays None where the engine does
+    not say so, and where lines of the round's batches are missing.
+
+    `ends`: so many records lay in the topic at the end of each round. A line belongs to a round by its offsets and not
+    by its time, since an engine may be frozen for the next round before it has written the line.
+    """
+    told = [(sum(line.offsets.values()), line) for line in lines]
+    made = []
+    for each, end in zip(rounds, ends, strict=True):
+        own = [line for done, line in told if end - each.events < done <= end]
+        updates = sum(line.state_updates for line in own)
+        known = updates and sum(line.rows for line in own) >= each.events
+        made.append(replace(each, state_updates=updates) if known else each)
+    return made
+
+
 def at(values: Floats, share: float) -> float:
     return float(np.quantile(values, share))
 
@@ -164,12 +183,18 @@ def _writes(each: Round, _: float) -> float | None:
     return None if not each.redis_commands else each.redis_commands / each.events * 1e3
 
 
+def _updates(each: Round, _: float) -> float | None:
+    return None if not each.state_updates else each.state_updates / each.events * 1e3
+
+
 COST = Metric("cost", "CPU-s per million events", _cost)
 METRICS = (
     COST,
     Metric("allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1),
     Metric("Kafka traffic", "MiB per million events", lambda each, _: _counted(each, each.kafka_bytes)),
     Metric("Redis writes", "commands per thousand events", _writes),
+    Metric("checkpoint", "MiB per million events", lambda each, _: _counted(each, each.checkpoint_bytes)),
+    Metric("state rows", "rows per thousand events", _updates),
     Metric("memory", "MiB", lambda each, _: each.memory_bytes / 2**20),
     Metric("catch-up", "ms per million events", _per_million, is_of_clock=True),
     Metric("latency p50", "ms", lambda each, _: each.p50_ms, is_of_clock=True),

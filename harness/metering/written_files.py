@@ -1,0 +1,69 @@
+"""Bytes that were written to the files of a folder, as looks at the folder show them.
+
+A file that was deleted keeps counting. A file that came and went between two looks is missed, so an engine that keeps
+only its newest checkpoint is billed for that one. What was written over a file and left it longer than before counts
+as what it grew by.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One file at one look."""
+
+    inode: tuple[int, int]  # with its device
+    path: str
+    changed_ns: int
+    size_bytes: int
+
+
+class WrittenFiles:
+    """All files that were seen below folders."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, int], Seen] = {}
+        self._total_bytes = 0
+
+    def total_bytes(self, folder: Path | None) -> int | None:
+        """Look once more; None where there is no such folder now."""
+        if folder is None or not folder.is_dir():
+            return None
+        for each in files(folder):
+            self._total_bytes += added_bytes(self._seen.get(each.inode), each)
+            self._seen[each.inode] = each
+        return self._total_bytes
+
+
+def added_bytes(before: Seen | None, now: Seen) -> int:
+    """Return how much of a file is new. A file that was renamed has kept its time of change. File systems give the
+    inode of a deleted file to a new one, which has another path and another time."""
+    if before is None or (before.path != now.path and before.changed_ns != now.changed_ns):
+        return now.size_bytes
+    if now.size_bytes > before.size_bytes:
+        return now.size_bytes - before.size_bytes
+    return 0 if now.changed_ns == before.changed_ns else now.size_bytes
+
+
+def files(folder: Path) -> Iterator[Seen]:
+    """Yield the files below a folder, at any depth. Files and folders may vanish meanwhile."""
+    waiting = [str(folder)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        yield _seen(entry)
+
+
+def _seen(entry: os.DirEntry[str]) -> Seen:
+    told = entry.stat(follow_symlinks=False)
+    return Seen((told.st_dev, told.st_ino), entry.path, told.st_mtime_ns, told.st_size)
