@@ -182,8 +182,8 @@ class Side:
         self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
         self._ends: list[int] = []  # the progress it had to report at the end of each round
         self._fell_idle = True
-        self.idle_cores = IDLE_CORES
         self._begun, self._woken_ms = self._settled, 0
+        self._froze_s = self._frozen_s = 0.0
         self._pinned: set[int] = set()  # threads
 
     def start(self) -> None:
@@ -273,10 +273,12 @@ class Side:
         """
         self._most_memory_bytes, self._begun = 0, self._with_work(self._used())
         self.world.engine.freeze()
+        self._froze_s = time.monotonic()
         return self._send(written)
 
     def wake(self) -> None:
         self.world.engine.thaw()
+        self._frozen_s = time.monotonic() - self._froze_s
         self._woken_ms = self.run.world.now_ms()
 
     def round(self, sent: Sent) -> Round:
@@ -297,7 +299,7 @@ class Side:
             idle_s=begun.at_s - before.at_s,
             idle_cpu_s=begun.cpu_s_since(before),
             took_ms=done_ms - self._woken_ms,
-            billed_ms=(self._settled.at_s - begun.at_s) * 1000,
+            billed_ms=(self._settled.at_s - begun.at_s - self._frozen_s) * 1000,
             memory_bytes=self._most_memory_bytes,
             at_ms=sent.begun_ms,
             start=self.start_number,
@@ -326,7 +328,7 @@ class Side:
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            self._fell_idle = now.cores_since(before) < self.idle_cores
+            self._fell_idle = now.cores_since(before) < IDLE_CORES
             return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to fall idle"

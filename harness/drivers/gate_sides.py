@@ -19,7 +19,7 @@ import redis
 from generators.fleet import Slice
 from harness.config import plan
 from harness.drivers import one_run
-from harness.drivers.gate_side import IDLE_CORES, Side, SideRun
+from harness.drivers.gate_side import Side, SideRun
 from harness.engines import manifest as manifests
 from harness.experiments.folder import Folder
 from harness.experiments.gating.gate import Judged
@@ -137,8 +137,6 @@ class Sides:
     def up(self, settings: Settings) -> Iterator[None]:
         """Start and warm up all sides; at the end, wait until all are judged. The caller reports early ends."""
         begun_s, sides = time.monotonic(), self._sides.values()
-        for side in sides:
-            side.idle_cores = idle_below(self._placed, len(sides))
         try:
             for side in sides:
                 side.start()
@@ -237,12 +235,6 @@ class Sides:
         """Return the rounds with what only the files of the sides hold. The sides have to be judged and right."""
         made = [each for side in self._sides.values() for each in side.with_evidence(measured)]
         return sorted(made, key=lambda each: each.at_ms)
-
-
-def idle_below(placed: Placement, sides: int) -> float:
-    """Return the CPU use below which a side is idle: half of its share, since a busy side that waits for the shared
-    cores gets no more than that."""
-    return IDLE_CORES if placed.reason else min(IDLE_CORES, len(placed.shared) / sides / 2)
 
 
 def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[Round]:

@@ -92,13 +92,13 @@ def test_what_an_idle_engine_takes_is_not_billed():
     seen = [replace(ROUND, cpu_s=1.6, idle_s=idle_s, idle_cpu_s=used_s) for idle_s, used_s in pauses]
 
     assert rounds.idle_cores(seen) == pytest.approx(0.1)
-    assert COST.of(replace(seen[0], cpu_s=0.1), 0.1) is None
-    assert COST.of(seen[0], 0.1) == pytest.approx(15.0)
+    assert COST.of(replace(seen[0], took_ms=900.0, billed_ms=1900.0), 0.1) == pytest.approx(15.0)
+    assert COST.of(replace(seen[0], cpu_s=0.1, billed_ms=1900.0), 0.1) is None
 
 
 def test_no_gate_is_ok_whose_engines_take_as_much_when_they_are_idle():
     """All costs would be zero, and so would be the difference of a head that costs twice as much."""
-    made = [replace(each, idle_s=4.0, idle_cpu_s=8.0, allocated_bytes=10**9) for each in measured(head=1.0)]
+    made = [replace(each, idle_s=4.0, idle_cpu_s=80.0, allocated_bytes=10**9) for each in measured(head=1.0)]
     found = gate.effects(made, THRESHOLD, 2, seed=1)
     answer = gated(*found)
 

@@ -13,9 +13,7 @@ import pytest
 
 from harness.drivers import gate_side, gate_sides
 from harness.drivers.gate_side import Done, Side, SideRun, Used
-from harness.drivers.gate_sides import idle_below
 from harness.experiments.gating.rounds import Round
-from harness.host.pinning import Placement
 from harness.load.burst_load import Bursts, Sent
 from harness.metering.counted_work import CountedWork, Totals
 from harness.model import HarnessError
@@ -92,13 +90,15 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
 
     assert (first.side, first.start) == ("head", 3)
     assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 400.0, 9_000.0)
-    assert (round(first.cpu_s, 6), round(first.compiling_s, 6), first.billed_ms) == (5.1, 0.8, 2_000.0)
+    assert (round(first.cpu_s, 6), round(first.compiling_s, 6)) == (5.1, 0.8)
+    assert first.billed_ms == pytest.approx(2_000.0, abs=50), "less the moment in which it was frozen"
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
     assert (first.checkpoint_bytes, second.checkpoint_bytes) == (2000 - 300, 8000 - 2000), "also of the pause before"
     assert (second.number, second.idle_s) == (2, 8.0)
     assert round(second.idle_cpu_s, 6) == 0.8, "of 0.9 s it compiled for 0.1 s"
-    assert (round(second.cpu_s, 6), second.billed_ms) == (4.1, 1_500.0)
+    assert round(second.cpu_s, 6) == 4.1
+    assert second.billed_ms == pytest.approx(1_500.0, abs=50)
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,3 @@ def test_no_engine_stays_frozen_where_a_burst_could_not_be_sent():
     log = at_once("base", "broken")
 
     assert log[2:] == ["wake base", "wake broken"]
-
-
-@pytest.mark.parametrize(
-    ("shared", "sides", "reason", "below"),
-    [(1, 3, "", 1 / 6), (1, 2, "", 0.25), (4, 3, "", 0.3), (0, 3, "one core alone", 0.3)],
-)
-def test_a_side_that_waits_for_its_share_of_a_core_is_not_idle(shared, sides, reason, below):
-    placed = Placement(frozenset(range(shared)), frozenset({9}), reason)
-
-    assert idle_below(placed, sides) == pytest.approx(below)

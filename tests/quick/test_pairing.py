@@ -28,7 +28,7 @@ def rounds(times=2.0, starts=6, pair=PAIR, apart=0.01, noise=0.02, seed=1, idle_
             shared_s = 2.0 * exp(0.2 * draws.standard_normal())
             for side, by in zip(pair.sides, (own, 1.0), strict=True):
                 idle_s = 2.5 * idle_cores
-                cpu_s = shared_s * by * exp(noise * draws.standard_normal()) + 3.0 * idle_cores
+                cpu_s = shared_s * by * exp(noise * draws.standard_normal()) + 2.1 * idle_cores
                 made.append(Round(side, number, 100_000, cpu_s, 0.0, 2.5, idle_s, 900.0, 3000.0, 1, 0.0, start=start))
     return made
 
@@ -97,7 +97,7 @@ def test_what_an_engine_uses_with_nothing_to_do_is_subtracted_and_said():
 
 
 def test_no_ratio_of_what_is_as_busy_when_it_is_idle():
-    made = [replace(each, idle_s=4.0, idle_cpu_s=40.0) for each in rounds()]
+    made = [replace(each, idle_s=4.0, idle_cpu_s=80.0) for each in rounds()]
     found = pairing.measured(progress(), made, seed=1)
 
     assert (found.outcome, found.ratio) == (Outcome.UNKNOWN, None)

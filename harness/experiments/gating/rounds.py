@@ -166,8 +166,12 @@ LONG_S = 2.0
 
 
 def _cost(each: Round, idle_cores: float) -> float | None:
-    """Return None if an idle engine uses as much: a difference from nothing can't be compared."""
-    billed_s = each.cpu_s - each.compiling_s - idle_cores * each.billed_ms / 1000
+    """Subtract what the engine uses when idle, for the time after it was done: while it works it does not poll.
+
+    Return None if nothing is left: a difference from nothing can't be compared.
+    """
+    idle_s = max(0.0, each.billed_ms - each.took_ms) / 1000
+    billed_s = each.cpu_s - each.compiling_s - idle_cores * idle_s
     return billed_s / each.events * 1e6 if billed_s >= LEAST_S else None
 
 
