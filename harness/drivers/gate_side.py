@@ -52,7 +52,10 @@ READY_S = 600.0
 BURST_S = 120.0
 LONGEST_WAIT_MS = 60_000  # for the next window to begin
 # An engine that polls for the next record uses some hundredths of a core.
-IDLE_CORES, IDLE_LOOK_S, AFTERWARDS_S = 0.3, 0.4, 4.0
+IDLE_CORES, IDLE_LOOK_S = 0.3, 0.4
+# Spark runs a batch without data behind each batch that moved its watermark, which takes as long as many seconds if
+# sides share a core. An engine that was not idle within that is not waited for again.
+AFTERWARDS_S, NEVER_IDLE_S = 15.0, 4.0
 NOTHING_COUNTED = Totals()
 
 
@@ -65,6 +68,7 @@ class Used:
     compiling_s: float
     memory_bytes: int
     work: Totals = NOTHING_COUNTED
+    waited_s: float = 0.0  # for a core, by all threads that do not compile
 
     def cpu_s_since(self, before: Used) -> float:
         """Return the CPU time without the time that a JVM compiles: it goes on compiling for minutes."""
@@ -72,6 +76,10 @@ class Used:
 
     def cores_since(self, before: Used) -> float:
         return self.cpu_s_since(before) / (self.at_s - before.at_s)
+
+    def cores_wanted_since(self, before: Used) -> float:
+        """Return the cores that it used or waited for: an engine that waits for its share of a core is not idle."""
+        return self.cores_since(before) + (self.waited_s - before.waited_s) / (self.at_s - before.at_s)
 
 
 @dataclass(frozen=True)
@@ -320,7 +328,7 @@ class Side:
 
         One that is never idle, because it polls all the time, is billed for a limited time; its idle use is subtracted.
         """
-        last, end_s = self._used(), time.monotonic() + AFTERWARDS_S
+        last, end_s = self._used(), time.monotonic() + (AFTERWARDS_S if self._fell_idle else NEVER_IDLE_S)
 
         def settled() -> Used | None:
             nonlocal last
@@ -328,7 +336,7 @@ class Side:
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            self._fell_idle = now.cores_since(before) < IDLE_CORES
+            self._fell_idle = now.cores_wanted_since(before) < IDLE_CORES
             return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to fall idle"
@@ -379,10 +387,11 @@ class Side:
     def _used(self) -> Used:
         seen = list(self._meter.look())
         used = [usage for part, usage in self._books.take(seen).items() if part in (ENGINE, WORKERS)]
-        compiling_s = self._compilers.take_s(each.pid for each in seen if each.part == ENGINE)
+        compiling_s = self._compilers.take_s(each.pid for each in seen if each.part in (ENGINE, WORKERS))
         memory_bytes = sum(each.rss_bytes for each in used)
         self._most_memory_bytes = max(self._most_memory_bytes, memory_bytes)
-        return Used(time.monotonic(), sum(each.cpu.total_s for each in used), compiling_s, memory_bytes)
+        cpu_s, waited_s = sum(each.cpu.total_s for each in used), self._compilers.others_waited_s
+        return Used(time.monotonic(), cpu_s, compiling_s, memory_bytes, waited_s=waited_s)
 
     def _with_work(self, used: Used) -> Used:
         pids = self.engine_pids()

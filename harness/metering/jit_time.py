@@ -1,7 +1,7 @@
 """Measure the CPU time of a JVM's JIT compiler threads.
 
 They work most in a young JVM, and their work is no cost per event. The kernel accounts for each thread separately, and
-HotSpot gives the threads names.
+HotSpot gives the threads names. Of the other threads the time is read that they wait for a core.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ class Compilers:
 
     def __init__(self) -> None:
         self._used_ns: dict[tuple[int, int], int] = {}
+        self._waited_ns: dict[tuple[int, int], int] = {}
+
+    @property
+    def others_waited_s(self) -> float:
+        """The seconds that all other threads had waited for a core at the last `take_s`."""
+        return sum(self._waited_ns.values()) / 1e9
 
     def take_s(self, pids: Iterable[int]) -> float:
         """Return the CPU seconds of all compiler threads up to now."""
@@ -30,7 +36,8 @@ class Compilers:
 
     def _book(self, pid: int, thread: Path) -> None:
         with suppress(OSError, ValueError):
-            if (thread / "comm").read_text().rstrip("\n") in NAMES:
-                ran_ns = int((thread / "schedstat").read_text().split()[0])
-                key = pid, int(thread.name)
-                self._used_ns[key] = max(ran_ns, self._used_ns.get(key, 0))
+            compiles = (thread / "comm").read_text().rstrip("\n") in NAMES
+            ran_ns, waited_ns, _ = map(int, (thread / "schedstat").read_text().split())
+            book, value_ns = (self._used_ns, ran_ns) if compiles else (self._waited_ns, waited_ns)
+            key = pid, int(thread.name)
+            book[key] = max(value_ns, book.get(key, 0))

@@ -30,6 +30,15 @@ def test_only_threads_that_compile_are_billed(threads):
     assert Compilers().take_s([7]) == pytest.approx(2.5)
 
 
+def test_waiting_for_a_core_is_known_of_the_others(threads):
+    place, seen = threads(t8=("C2 CompilerThre", 2), t9=("Executor task l", 3)), Compilers()
+    (place / "8" / "schedstat").write_text("2 7000000000 2\n")
+    (place / "9" / "schedstat").write_text("3 1500000000 2\n")
+    seen.take_s([7])
+
+    assert seen.others_waited_s == pytest.approx(1.5)
+
+
 def test_a_thread_that_has_ended_keeps_what_it_had_used(threads):
     """HotSpot ends the compilers that have nothing to do."""
     seen, place = Compilers(), threads(t8=("C2 CompilerThre", 2_000_000_000))

@@ -192,3 +192,11 @@ def test_no_engine_stays_frozen_where_a_burst_could_not_be_sent():
     log = at_once("base", "broken")
 
     assert log[2:] == ["wake base", "wake broken"]
+
+
+@pytest.mark.parametrize(("waited_s", "cores"), [(0.0, 0.2), (0.5, 1.2)])
+def test_an_engine_that_waits_for_its_share_of_a_core_is_not_idle(waited_s, cores):
+    before = Used(100.0, 50.0, 3.0, 7)
+    now = Used(100.5, 50.2, 3.1, 7, waited_s=waited_s)
+
+    assert now.cores_wanted_since(before) == pytest.approx(cores)
