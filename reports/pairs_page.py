@@ -45,7 +45,7 @@ def page_of(record: Record) -> Page:
         sections=(
             *((_matrix(found),) if known else ()),
             _pairs(found),
-            _triangles(found),
+            _notes(found),
             _runs(record),
             Section(
                 "machine",
@@ -120,7 +120,7 @@ def _pairs(found: Paired) -> Section:
     )
 
 
-def _triangles(found: Paired) -> Section:
+def _notes(found: Paired) -> Section:
     said = [*paired.notes(found)]
     return Section("notes", "What else was seen", text=tuple(f"{each}." for each in said) or ("Nothing.",))
 

@@ -112,7 +112,7 @@ class _Pairs:
                     pass
         except HarnessError as error:
             broken = str(error)
-        judged = {name: gate.worse((before.judged or {}).get(name), each) for name, each in sides.judged().items()}
+        judged = {name: gate.worse(before.judged.get(name), each) for name, each in sides.judged().items()}
         oddities = tuple(sorted({*before.oddities, *sides.oddities}))
         took_s = (*before.took_s, time.monotonic() - begun_s)
         now = replace(before, took_s=took_s, judged=judged, oddities=oddities, broken=broken)

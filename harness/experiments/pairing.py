@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 from math import hypot
@@ -76,7 +76,7 @@ class Progress:
     planned: int = 0  # starts; 0: the first one has not shown how long a start takes
     took_s: tuple[float, ...] = ()
     round_stretches: int = 0
-    judged: Mapping[str, Judged] | None = None  # by side
+    judged: Mapping[str, Judged] = field(default_factory=dict)  # by side
     oddities: tuple[str, ...] = ()
     broken: str = ""  # why it ended early
 
@@ -86,7 +86,7 @@ class Progress:
 
     @property
     def is_right(self) -> bool:
-        return bool(self.judged) and all(each.outcome is Outcome.PASS for each in (self.judged or {}).values())
+        return bool(self.judged) and all(each.outcome is Outcome.PASS for each in self.judged.values())
 
     def is_over(self, budget_s: float) -> bool:
         if self.broken or (self.judged and not self.is_right):
@@ -211,7 +211,7 @@ def refuse_count(engines: Sequence[str]) -> None:
 
 def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured:
     """Compare the two sides of a pair over its starts. A wrong count has no cost."""
-    pair, judged = progress.pair, progress.judged or {}
+    pair, judged = progress.pair, progress.judged
     runs = tuple(each.run for each in judged.values())
     wrong = [(name, each) for name, each in judged.items() if each.outcome is not Outcome.PASS]
     if wrong:
