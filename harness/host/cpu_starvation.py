@@ -15,6 +15,8 @@ from pathlib import Path
 
 from harness.host import cgroup
 
+PROC = Path("/proc")
+
 # An idle engine wants less than this share of one core; one that had just started at a load of 10 wanted 0.15.
 WANTED_CORES = 0.25
 # A starved engine waited for at least this share of the time in which it wanted a CPU; below that it was slow.
@@ -92,7 +94,7 @@ def threads_of(pids: Iterable[int]) -> Threads:
     found: dict[tuple[int, int], tuple[int, int]] = {}
     for pid in pids:
         with suppress(OSError):
-            for thread in Path(f"/proc/{pid}/task").iterdir():
+            for thread in (PROC / str(pid) / "task").iterdir():
                 with suppress(OSError, ValueError):
                     ran, waited, _ = (thread / "schedstat").read_text().split()
                     found[pid, int(thread.name)] = int(ran), int(waited)
@@ -106,7 +108,7 @@ def machine() -> Machine:
 def _pressure() -> float | None:
     """Return `some avg60` of /proc/pressure/cpu, where the system has it."""
     with suppress(OSError, ValueError, IndexError):
-        return float(Path("/proc/pressure/cpu").read_text().split("avg60=")[1].split()[0])
+        return float((PROC / "pressure" / "cpu").read_text().split("avg60=")[1].split()[0])
     return None
 
 

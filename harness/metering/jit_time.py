@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
-PROC = Path("/proc")
+from harness.host.cpu_starvation import PROC, threads_of
+
 NAMES = ("C1 CompilerThre", "C2 CompilerThre", "JVMCI CompilerT")  # the kernel keeps 15 characters of a thread's name
 
 
@@ -28,16 +28,9 @@ class Compilers:
 
     def take_s(self, pids: Iterable[int]) -> float:
         """Return the CPU seconds of all compiler threads up to now."""
-        for pid in pids:
+        for (pid, thread), (ran_ns, waited_ns) in threads_of(pids).items():
             with suppress(OSError):
-                for thread in (PROC / str(pid) / "task").iterdir():
-                    self._book(pid, thread)
+                compiles = (PROC / f"{pid}/task/{thread}/comm").read_text().rstrip("\n") in NAMES
+                book, value_ns = (self._used_ns, ran_ns) if compiles else (self._waited_ns, waited_ns)
+                book[pid, thread] = max(value_ns, book.get((pid, thread), 0))
         return sum(self._used_ns.values()) / 1e9
-
-    def _book(self, pid: int, thread: Path) -> None:
-        with suppress(OSError, ValueError):
-            compiles = (thread / "comm").read_text().rstrip("\n") in NAMES
-            ran_ns, waited_ns, _ = map(int, (thread / "schedstat").read_text().split())
-            book, value_ns = (self._used_ns, ran_ns) if compiles else (self._waited_ns, waited_ns)
-            key = pid, int(thread.name)
-            book[key] = max(value_ns, book.get(key, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.host import cpu_starvation
 from harness.metering import jit_time
 from harness.metering.jit_time import Compilers
 
@@ -11,7 +12,8 @@ from harness.metering.jit_time import Compilers
 @pytest.fixture
 def threads(tmp_path, monkeypatch):
     """Makes the threads of process 7, as the kernel shows them."""
-    monkeypatch.setattr(jit_time, "PROC", tmp_path)
+    for module in (jit_time, cpu_starvation):
+        monkeypatch.setattr(module, "PROC", tmp_path)
 
     def make(**names):
         for number, (name, ran_ns) in names.items():
