@@ -176,15 +176,15 @@ class _Gate:
         self.starts, took_s = number, time.monotonic() - begun_s
         if number == 1:
             self.settings = replace(self.settings, round_stretches=sides.round_stretches)
-            self._plan(took_s)
+            self._plan(took_s, len(own) // len(SIDES))
         self.longest_s = max(took_s, self.longest_s)
 
-    def _plan(self, took_s: float) -> None:
+    def _plan(self, took_s: float, rounds: int) -> None:
         left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)
         self.planned = gate.planned(left_s, took_s, self.settings.most_starts)
         events = self.settings.round_stretches * self.settings.stretch_events
         console.say(
-            f"a start took {took_s:.0f} s, with {many(self.settings.rounds, 'round')} of {events:,} events: "
+            f"a start took {took_s:.0f} s, with {many(rounds, 'round')} of {events:,} events: "
             f"{self.planned} of them are planned"
         )
 

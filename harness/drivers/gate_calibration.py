@@ -69,7 +69,7 @@ def drive(place: Folder) -> Calibrated:
         while len(took := _took(place)) < asked.starts:
             number = len(took) + 1
             console.say(
-                f"start {number} of {asked.starts}: {len(ARMS)} engines, {asked.settings.rounds} rounds of each"
+                f"start {number} of {asked.starts}: {len(ARMS)} engines, up to {asked.settings.rounds} rounds of each"
             )
             added = _record(place, number, asked, took)
             _keep(place, asked, [*took, added], place.load("environment", dict[str, Any]))
@@ -119,4 +119,5 @@ def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
     starts = [list(kept(_file(place, number))) for number in range(1, len(took) + 1)]
     rates = tuple(calibrate.table(starts, fit, asked.settings.seed))
     differ = calibrate.starts_differ(starts), calibrate.rounds_differ(starts)
-    return Calibrated(rates, *differ, asked.settings.rounds, len(took), fit)
+    rounds = min(len(each) // len(ARMS) for each in starts)
+    return Calibrated(rates, *differ, rounds, len(took), fit)

@@ -31,6 +31,7 @@ from harness.experiments.gating.rounds import (
     STRETCHES,
     Round,
     Settings,
+    are_enough,
     encoded,
     fitting,
     order,
@@ -199,9 +200,12 @@ class Sides:
         return sum(side.run.stretches * side.run.settings.stretch_events for side in self._sides.values())
 
     def rounds(self, most: int) -> Iterator[list[Round]]:
-        """Yield one round of each side at a time, after writing it to disk."""
+        """Yield one round of each side at a time, after writing it to disk, until the time for rounds is used up."""
+        begun_s = time.monotonic()
         with self._rounds.open("ab") as file:
-            for names in order(tuple(self._sides), most):
+            for number, names in enumerate(order(tuple(self._sides), most)):
+                if are_enough(number, time.monotonic() - begun_s):
+                    return
                 self._pin()
                 if any(side.is_restless() for side in self._sides.values()):
                     ends_within(LONG_S, threading.Event())

@@ -21,7 +21,6 @@ from harness.services import children
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 from harness.terminal.command_end import short_path
-from harness.util.texts import many
 from reports import paired
 
 if TYPE_CHECKING:
@@ -123,6 +122,5 @@ def _planned(now: Progress, asked: Asked, round_stretches: int) -> Progress:
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events
-    rounds = many(asked.settings.rounds, "round")
-    console.say(f"  a start took {took_s:.0f} s, with {rounds} of {events:,} events: {starts} of them are planned")
+    console.say(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} of them are planned")
     return replace(now, planned=starts, round_stretches=round_stretches)

@@ -78,6 +78,12 @@ def test_a_round_holds_what_all_sides_do_in_a_few_seconds():
     assert rounds.fitting(4.4, 5.6) == 20, "half of a round is events"
 
 
+def test_a_start_with_slow_rounds_gets_fewer_of_them_so_that_more_starts_fit():
+    assert [count for count in range(7) if rounds.are_enough(count, took_s=20.0 * count)] == [3, 4, 5, 6]
+    assert not any(rounds.are_enough(count, took_s=7.0 * count) for count in range(7)), "all six fit"
+    assert not rounds.are_enough(2, took_s=1000.0), "a median needs three"
+
+
 @pytest.mark.parametrize("events", [100, 2000, 25_000, 60_000, 1_000_000])
 def test_a_burst_that_was_asked_for_is_as_large_as_that(events):
     settings = rounds.of_burst(events)

@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst consists of stretches; ms of event time
 STRETCHES = 20_000  # no gate sends more
 ROUND_S, LONGEST_S = 3.0, 8.0
+# More starts tell more than more rounds of one, so that a start with slow rounds gets fewer of them.
+ROUNDS_S, FEWEST_ROUNDS = 45.0, 3
 FEW, MORE, MOST = 2, 8, 40  # stretches: of two waves that measure how long a round takes, and the most of a round
 
 
@@ -36,7 +38,7 @@ class Settings:
     struck_bursts: int = 12  # at most, until a planned fault has struck and is over
     struck_stretches: int = 20  # in each of those
     warm_up_s: float = 12.0  # in each start
-    rounds: int = 6  # in each start
+    rounds: int = 6  # at most, in each start
     most_starts: int = 12
     seed: int = 1  # of the bootstrap
 
@@ -62,6 +64,10 @@ def fitting(few_s: float, more_s: float) -> int:
     once_s = max(0.0, few_s - FEW * each_s)
     events_s = min(max(ROUND_S - once_s, once_s), LONGEST_S)
     return max(1, min(round(events_s / each_s), MOST))
+
+
+def are_enough(rounds: int, took_s: float) -> bool:
+    return rounds >= FEWEST_ROUNDS and took_s > ROUNDS_S
 
 
 @dataclass(frozen=True)
