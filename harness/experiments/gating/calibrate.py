@@ -150,6 +150,8 @@ def answer(measured: Sequence[Round], starts: int, threshold: float) -> Answer:
         found = effect(COST, seen, threshold, LEVELS[look], seed=1)
         if found and found.answer is not Answer.INCONCLUSIVE:
             break
+    if found and found.answer is Answer.REGRESSED:  # whatever the other metrics say
+        return found.answer
     said = [each.answer for each in effects(seen, threshold, look, seed=1)]
     if Answer.REGRESSED in said:
         return Answer.REGRESSED
