@@ -15,7 +15,7 @@ from statistics import fmean, median, stdev
 
 import numpy as np
 
-from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, effect, effects, looks
+from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, effect, effects, looks
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side
 from harness.measuring.stats import binomial_bounds
 
@@ -31,6 +31,7 @@ class Arm:
     is_recorded: bool = True  # False: simulated from a side without a change
 
 
+SAME = Arm("no change")
 UNCHANGED = tuple(map(Arm, SIDES))
 SLOWED = Arm("10% more events", 0.10)
 DEARER = tuple(Arm(f"{more:.0%} dearer", more, is_recorded=False) for more in (0.03, 0.05, 0.10, 0.25))
@@ -90,14 +91,19 @@ class Calibrated:
 
 def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
     """Yield the rates for each threshold and each change, "no change" included."""
-    plain = costs(starts, Arm("no change"))
-    arms = {Arm("no change"): plain, **{arm: plain * (1 + arm.more) for arm in DEARER}, SLOWED: costs(starts, SLOWED)}
-    for threshold in THRESHOLDS:
-        for arm, seen in arms.items():
-            draws = np.random.default_rng(seed)
-            said = Counter(answer(drawn(starts, arm, gate_starts, draws), gate_starts, threshold) for _ in range(gates))
-            ok = said[Answer.OK] + said[Answer.IMPROVED]
-            yield Rates(arm.name, arm.more, seen, threshold, gates, said[Answer.REGRESSED], ok)
+    plain = costs(starts, SAME)
+    seen = {SAME: plain, **{arm: plain * (1 + arm.more) for arm in DEARER}, SLOWED: costs(starts, SLOWED)}
+    said = {(threshold, arm): Counter[Answer]() for threshold in THRESHOLDS for arm in seen}
+    for head, arms in ((SAME, (SAME, *DEARER)), (SLOWED, (SLOWED,))):
+        draws = np.random.default_rng(seed)
+        for _ in range(gates):
+            gate = Drawn(drawn(starts, head, gate_starts, draws), gate_starts)
+            for arm in arms:
+                for threshold, answer in zip(THRESHOLDS, gate.answers(arm), strict=True):
+                    said[threshold, arm][answer] += 1
+    for (threshold, arm), count in said.items():
+        ok = count[Answer.OK] + count[Answer.IMPROVED]
+        yield Rates(arm.name, arm.more, seen[arm], threshold, gates, count[Answer.REGRESSED], ok)
 
 
 def costs(starts: Sequence[Start], arm: Arm) -> float:
@@ -142,17 +148,44 @@ def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Genera
     return made
 
 
-def answer(measured: Sequence[Round], starts: int, threshold: float) -> Answer:
-    """Compute the answer as a gate does: at the first look with a conclusive cost, and then with the other metrics."""
-    for nth, count in enumerate(looks(starts)):
-        look = len(LEVELS) - 1 if count >= starts else nth
-        seen = [each for each in measured if each.start <= count]
-        found = effect(COST, seen, threshold, LEVELS[look], seed=1)
-        if found and found.answer is not Answer.INCONCLUSIVE:
-            break
-    if found and found.answer is Answer.REGRESSED:  # whatever the other metrics say
-        return found.answer
-    said = [each.answer for each in effects(seen, threshold, look, seed=1)]
-    if Answer.REGRESSED in said:
-        return Answer.REGRESSED
-    return said[0] if said else Answer.INCONCLUSIVE
+class Drawn:
+    """One drawn gate. Its metrics other than the cost are the same for all arms that only cost more."""
+
+    def __init__(self, measured: Sequence[Round], starts: int) -> None:
+        self._measured = measured
+        self._looks = [(len(LEVELS) - 1 if count >= starts else nth, count) for nth, count in enumerate(looks(starts))]
+        self._others: dict[int, tuple[Effect, ...]] = {}  # by look
+
+    def answers(self, arm: Arm) -> Iterator[Answer]:
+        """Yield the answer at each threshold."""
+        is_dearer = not arm.is_recorded
+        measured = [changed(each, arm) if is_dearer and each.side == HEAD else each for each in self._measured]
+        found = [effect(COST, _first(measured, count), 1.0, LEVELS[look], seed=1) for look, count in self._looks]
+        for threshold in THRESHOLDS:
+            yield self._answer([each and _asked(each, threshold) for each in found], threshold)
+
+    def _answer(self, found: Sequence[Effect | None], threshold: float) -> Answer:
+        """Answer as a gate does: at the first look with a conclusive cost, and then with the other metrics."""
+        conclusive = (nth for nth, cost in enumerate(found) if cost and cost.answer is not Answer.INCONCLUSIVE)
+        nth = next(conclusive, len(found) - 1)
+        cost = found[nth]
+        if not cost or cost.answer is Answer.REGRESSED:  # whatever the other metrics say
+            return cost.answer if cost else Answer.INCONCLUSIVE
+        others = self._others_at(*self._looks[nth])
+        is_red = any(_asked(each, threshold).answer is Answer.REGRESSED for each in others)
+        return Answer.REGRESSED if is_red else cost.answer
+
+    def _others_at(self, look: int, count: int) -> tuple[Effect, ...]:
+        if look not in self._others:
+            _, *others = effects(_first(self._measured, count), 1.0, look, seed=1)
+            self._others[look] = tuple(others)
+        return self._others[look]
+
+
+def _first(measured: Sequence[Round], starts: int) -> list[Round]:
+    return [each for each in measured if each.start <= starts]
+
+
+def _asked(found: Effect, threshold: float) -> Effect:
+    """Return an effect that was computed with a threshold of 1 with the requested one."""
+    return replace(found, threshold=found.threshold * threshold)
