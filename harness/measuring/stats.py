@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harness.measuring.measurement import Quantiles
+from harness.util.nearest_rank import ranks
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
     values = np.sort(np.asarray(samples, dtype=np.float64))
 
     def at(share: float) -> float | None:
-        rank = max(1, int(np.ceil(share * (len(values) + censored) - 1e-9)))
+        rank = int(ranks(share, len(values) + censored))
         return float(values[rank - 1]) if rank <= len(values) else None
 
     mean = float(values.mean()) if len(values) and not censored else None
