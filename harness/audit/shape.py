@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness.audit.left import Left, Offered
 from harness.audit.scatter import SHARE, is_low, limit
+from harness.util.nearest_rank import of_samples
 
 Flags = NDArray[np.bool_]
 EDGE = 0.01  # a window at the edge that is lower by this share may be partial
@@ -140,7 +141,7 @@ class Shape:
         return delays - self.offered.window_ms if len(delays) else None
 
     def percentile_ms(self, percent: float) -> float | None:
-        return None if self.latency_ms is None else float(np.percentile(self.latency_ms, percent))
+        return None if self.latency_ms is None else of_samples(self.latency_ms, (percent / 100,))[0]
 
     @property
     def curve(self) -> tuple[tuple[int, float], ...]:

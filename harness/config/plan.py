@@ -15,7 +15,7 @@ from typing import Any
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
 from harness.config.conflicts import refuse_clashes
-from harness.config.scenario_keys import KEYS, MOST_SEED, Wrong, as_number, as_whole
+from harness.config.scenario_keys import KEYS, MOST_SEED, as_number, as_whole
 from harness.engines.manifest import in_any_folder
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
@@ -32,6 +32,7 @@ from harness.model import (
     redacted,
 )
 from harness.util.suggest import home, is_file, nearest, short, wrong
+from harness.util.toml_reader import MistakeError, whole
 from workloads.base import Workload
 from workloads.registry import chosen
 from workloads.shipped import WORKLOADS, folder_of
@@ -226,9 +227,9 @@ def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
                 f"the keys are {', '.join(KEYS)}{nearest(key, KEYS)}."
             )
         try:
-            result[key] = KEYS[key].read(value)
-        except Wrong as allowed:
-            raise UsageError(f"{where}: {wrong(key, value, str(allowed), allowed.near)}") from None
+            result[key] = KEYS[key].read(value, key)
+        except MistakeError as mistake:
+            raise UsageError(f"{where}: {mistake}") from None
     return result
 
 
@@ -273,9 +274,7 @@ def _dial(dial: str, value: Any) -> int | float:
             raise UsageError(wrong(f"disorder.{dial}", value, "a share from 0 to 1"))
         return share
     low = -3_600_000 if dial.startswith("skew") else 0
-    number = as_whole(value)
-    if number is None or not low <= number <= 3_600_000:
-        raise UsageError(wrong(f"disorder.{dial}", value, f"a whole number from {low:,} to 3,600,000"))
+    number: int = whole(low, 3_600_000, as_whole)(f"disorder.{dial}", value)
     return number
 
 
@@ -312,12 +311,12 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
 
 
 def _profile_number(key: str, value: Any) -> int | float:
-    whole = key in WHOLE_PROFILE_NUMBERS
-    number = as_whole(value) if whole else as_number(value)
+    is_whole = key in WHOLE_PROFILE_NUMBERS
+    number = as_whole(value) if is_whole else as_number(value)
     low, high = PROFILE_NUMBERS[key]
     if number is None or not low <= number <= high:
         raise UsageError(
-            wrong(f"profile.{key}", value, f"a {'whole ' if whole else ''}number from {low:,} to {high:,}")
+            wrong(f"profile.{key}", value, f"a {'whole ' if is_whole else ''}number from {low:,} to {high:,}")
         )
     return number
 

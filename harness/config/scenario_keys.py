@@ -1,14 +1,14 @@
 """Every key of a scenario, which is also a flag of the same name: its reader, its default, its help.
 
-A reader converts a value from TOML or the command line for a RunSpec, or raises `Wrong` with the allowed values;
-harness/config/plan.py makes the message.
+A reader converts a value from TOML or the command line for a RunSpec, or raises MistakeError with the allowed values;
+harness/config/plan.py adds the source.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
@@ -18,7 +18,9 @@ from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
 from harness.engines.manifest import IDS, IN_VERSIONS
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
+from harness.util import toml_reader
 from harness.util.suggest import nearest
+from harness.util.toml_reader import MistakeError, expected, flag, one_of, whole
 from workloads.shipped import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
@@ -30,24 +32,16 @@ SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
 LONGEST_MS = 24 * 3_600_000
 
 
-class Wrong(Exception):  # noqa: N818  (it describes a value)
-    """An invalid value, with the allowed ones and the nearest allowed word."""
-
-    def __init__(self, allowed: str, near: str = "") -> None:
-        super().__init__(allowed)
-        self.near = near
-
-
 @dataclass(frozen=True)
 class Reader:
-    """Converts a value for a RunSpec, or raises `Wrong`."""
+    """Converts a value for a RunSpec, or raises MistakeError."""
 
-    take: Callable[[Any], Any]
+    take: toml_reader.Reader
     shape: str = ""  # the placeholder of the value in `--help`
     allowed: str = ""  # the allowed values in `--help`
 
-    def __call__(self, value: Any) -> Any:
-        return self.take(value)
+    def __call__(self, value: Any, key: str = "the value") -> Any:
+        return self.take(key, value)
 
 
 @dataclass(frozen=True)
@@ -68,35 +62,23 @@ class Key:
 
 
 def _text(shape: str, allowed: str = "") -> Reader:
-    def read(value: Any) -> str:
+    def read(key: str, value: Any) -> str:
         if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
-            raise Wrong(f"a text of up to {MOST_LETTERS:,} characters on one line")
+            raise expected(key, value, f"a text of up to {MOST_LETTERS:,} characters on one line")
         return value
 
     return Reader(read, shape, allowed)
 
 
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Wrong("true or false")
-    return value
-
-
 def _whole(low: int, high: int) -> Reader:
-    def read(value: Any) -> int:
-        number = as_whole(value)
-        if number is None or not low <= number <= high:
-            raise Wrong(f"a whole number from {low:,} to {high:,}")
-        return number
-
-    return Reader(read, "N", f"{low:,} to {high:,}")
+    return Reader(whole(low, high, as_whole), "N", f"{low:,} to {high:,}")
 
 
 def _above_zero(what: str, high: float, shape: str) -> Reader:
-    def read(value: Any) -> float:
+    def read(key: str, value: Any) -> float:
         number = as_number(value)
         if number is None or not 0 < number <= high:
-            raise Wrong(f"{what} above 0 and up to {high:,.0f}")
+            raise expected(key, value, f"{what} above 0 and up to {high:,.0f}")
         return number
 
     return Reader(read, shape, f"above 0, up to {high:,.0f}")
@@ -108,28 +90,28 @@ def _ms(value: Any) -> float | None:
     return float(match[1]) * UNIT_MS[match[2]] if match else None
 
 
-def _duration_ms(value: Any) -> int:
+def _duration_ms(key: str, value: Any) -> int:
     ms = _ms(value)
     if ms is None or not 1 <= ms <= LONGEST_MS:
-        raise Wrong("a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
+        raise expected(key, value, "a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
     return round(ms)
 
 
-def _lateness_ms(value: Any) -> int:
+def _lateness_ms(key: str, value: Any) -> int:
     """Also allows no lateness: `0`, with or without a unit."""
     ms = 0.0 if not isinstance(value, bool) and value in (0, "0") else _ms(value)
     if ms is None or (ms and not 1 <= ms <= LONGEST_MS):
-        raise Wrong("0, or a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
+        raise expected(key, value, "0, or a time with its unit, such as 500ms, 10s or 2m, from 1ms to 24h,")
     return round(ms)
 
 
-def _trigger(value: Any) -> str:
+def _trigger(key: str, value: Any) -> str:
     """A time in Spark's words, which may also be the input: `2 seconds`."""
     words = re.fullmatch(r"(\S+) (millisecond|second|minute|hour)s?", value.strip()) if isinstance(value, str) else None
     try:
-        ms = _lateness_ms(f"{words[1]}{SHORT[words[2]]}" if words else value)
-    except Wrong:
-        raise Wrong("0, or a time such as 500ms, 10s or 2 seconds, from 1ms to 24h,") from None
+        ms = _lateness_ms(key, f"{words[1]}{SHORT[words[2]]}" if words else value)
+    except MistakeError:
+        raise expected(key, value, "0, or a time such as 500ms, 10s or 2 seconds, from 1ms to 24h,") from None
     return f"{ms} milliseconds" if ms % 1000 else f"{ms // 1000} seconds"
 
 
@@ -164,15 +146,10 @@ def as_number(value: Any) -> float | None:
 
 
 def _choice(words: tuple[str, ...]) -> Reader:
-    def read(value: Any) -> str:
-        if not isinstance(value, str) or value not in words:
-            raise Wrong(f"one of {', '.join(words)}", nearest(value, words) if isinstance(value, str) else "")
-        return value
-
-    return Reader(read, "|".join(words))
+    return Reader(one_of(*words), "|".join(words))
 
 
-def _conf(value: Any) -> dict[str, str]:
+def _conf(where: str, value: Any) -> dict[str, str]:
     """A table in a file; `k=v` texts as flags."""
     if isinstance(value, Mapping):
         pairs = [(str(key), each) for key, each in value.items()]
@@ -180,10 +157,10 @@ def _conf(value: Any) -> dict[str, str]:
         texts = value if isinstance(value, list | tuple) else [value]
         pairs = [(key, each) for key, _, each in (text.partition("=") for text in texts if isinstance(text, str))]
         if len({key for key, _ in pairs}) < len(texts):
-            raise Wrong("k=v, each key once,")
+            raise expected(where, value, "k=v, each key once,")
     said = [(key, _said(each)) for key, each in pairs]
     if any(not key or not text or not f"{key}{text}".isprintable() for key, text in said):
-        raise Wrong("k=v with a key and a value")
+        raise expected(where, value, "k=v with a key and a value")
     return dict(said)
 
 
@@ -196,35 +173,35 @@ def _said(value: Any) -> str:
     return str(value) if isinstance(value, str | float) else ""
 
 
-def _limit(value: Any) -> int | None:
+def _limit(key: str, value: Any) -> int | None:
     if value == "any":
         return None
     try:
         return int(_whole(0, 2**53)(value))
-    except Wrong:
-        raise Wrong(f'a whole number from 0 to {2**53:,}, or "any",') from None
+    except MistakeError:
+        raise expected(key, value, f'a whole number from 0 to {2**53:,}, or "any",') from None
 
 
 def _some(words: Collection[str]) -> Reader:
-    def read(value: Any) -> tuple[str, ...]:
+    def read(key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each in words for each in value):
-            raise Wrong(f"a list of some of {', '.join(words)}")
+            raise expected(key, value, f"a list of some of {', '.join(words)}")
         return tuple(value)
 
     return Reader(read, "NAME", ", ".join(words))
 
 
-def _profile(value: Any) -> Any:
+def _profile(key: str, value: Any) -> Any:
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if not isinstance(kind, str) or kind not in PROFILES:
         near = nearest(kind, PROFILES) if isinstance(kind, str) else ""
-        raise Wrong(f"one of {', '.join(PROFILES)}, or a table with that as its `kind`", near)
+        raise expected(key, value, f"one of {', '.join(PROFILES)}, or a table with that as its `kind`", near)
     return value
 
 
-def _disorder(value: Any) -> Any:
+def _disorder(key: str, value: Any) -> Any:
     if not isinstance(value, str | Mapping):
-        raise Wrong(f"a preset ({', '.join(PRESETS)}) or a table of dials")
+        raise expected(key, value, f"a preset ({', '.join(PRESETS)}) or a table of dials")
     return value
 
 
@@ -267,7 +244,7 @@ KEYS: dict[str, Key] = {
         "count all once more afterwards, as a batch",
         "none",
     ),
-    "backfill_kill": Key(Reader(_flag), False, "kill that batch when it has written half, and start it again"),
+    "backfill_kill": Key(Reader(flag), False, "kill that batch when it has written half, and start it again"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
     "seed": Key(_whole(0, MOST_SEED), 1, "seed of all randomness"),
     "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),
@@ -314,12 +291,12 @@ KEYS: dict[str, Key] = {
     "kafka_config": Key(_text("FILE"), "", "properties file with the security settings of --kafka", "none"),
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
     "redis_prefix": Key(_text("TEXT"), "", "what all keys of the run in --redis begin with", "none"),
-    "reset": Key(Reader(_flag), False, "empty the database of --redis first, if streamgauge used it before"),
+    "reset": Key(Reader(flag), False, "empty the database of --redis first, if streamgauge used it before"),
     "repeat": Key(_whole(1, 1000), 1, "number of fresh runs, each with the next seed"),
     "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
     "checksum": Key(
-        Reader(_flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"
+        Reader(flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"
     ),
-    "archive": Key(Reader(_flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
-    "web": Key(Reader(_flag), False, "show Locust's own web page while it sends"),
+    "archive": Key(Reader(flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
+    "web": Key(Reader(flag), False, "show Locust's own web page while it sends"),
 }

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import threading
 import time
-from enum import Enum
+from dataclasses import replace
 
 from harness.engines.base import Engine
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
-from harness.faults.strike import missing_for, unresumed
-from harness.faults.when import Waiting, words
+from harness.faults.strike import Course, Phase, missing_for, unresumed
+from harness.faults.when import words
 from harness.model import FaultReport, FaultSpec
 
 HUNT_EVERY_S = 0.001
@@ -36,72 +36,38 @@ def kill(spec: FaultSpec, context: Context) -> Fault:
     return KillAtPoint(spec) if spec.when.point else KillAtProgress(spec)
 
 
-class Phase(Enum):
-    WAITING = "waiting for its moment"
-    KILLING = "the engine is being killed"
-    DOWN = "the engine is down"
-    BACK = "the engine was started again and has not yet gone on"
-    OVER = "over"
+class _Kill(Course):
+    """The course of all kills: the engine is being killed (struck), down (landed), and back but not yet going on
+    (healing). Subclasses define the moment and the proof.
 
+    It is no Strike: the proof lies between the kill and the restart, and a kill without it is healed nevertheless.
+    """
 
-class _Kill:
-    """The common states of all kills: waiting, down, back, over. Subclasses define the moment and the proof."""
-
-    colour = "tab:red"
     needs: tuple[str, ...] = ()
 
     def __init__(self, spec: FaultSpec) -> None:
-        self._spec = spec
-        self._waiting = Waiting(spec.when)
+        super().__init__(spec)
         self._now_ms = 0  # time of the last poll: a kill may come from a thread
-        self._phase = Phase.WAITING
-        self._landed = False
-        self._healed = False
         self._replayed: bool | None = None
-        self._proof: list[str] = []
-        self._at_ms = self._landed_ms = self._healed_ms = 0
-        self._batch: int | None = None
 
     def poll(self, now: Moment) -> None:
         self._now_ms = now.now_ms
         if self._phase is Phase.WAITING:
             self._wait(now)
-        if self._phase is Phase.DOWN:
+        if self._phase is Phase.LANDED:
             self._landed_ms = now.now_ms
             self._bring_back(now.engine)
-        elif self._phase is Phase.BACK:
+        elif self._phase is Phase.HEALING:
             self._watch(now)
-
-    def busy(self) -> bool:
-        return self._phase in (Phase.KILLING, Phase.DOWN)
-
-    def settled(self) -> bool:
-        return self._phase in (Phase.WAITING, Phase.OVER)
-
-    def over(self) -> bool:
-        return self._phase is Phase.OVER
 
     def heal(self, now: Moment) -> None:
         if self._phase is not Phase.OVER:
             now.engine.disarm()
-        if self._phase is Phase.DOWN:
+        if self._phase is Phase.LANDED:
             self._bring_back(now.engine)
 
     def reports(self) -> tuple[FaultReport, ...]:
-        proof = "; ".join(self._proof) or f"did not land: {self._why_not()}"
-        return (
-            FaultReport(
-                self._spec,
-                landed=self._landed,
-                healed=self._healed or not self._at_ms,
-                proof=proof,
-                at_ms=self._at_ms,
-                batch=self._batch,
-                replayed=self._replayed,
-                landed_ms=self._landed_ms if self._landed else 0,
-                healed_ms=self._healed_ms,
-            ),
-        )
+        return tuple(replace(report, replayed=self._replayed) for report in super().reports())
 
     def _wait(self, now: Moment) -> None:
         raise NotImplementedError
@@ -112,20 +78,17 @@ class _Kill:
     def _watch(self, now: Moment) -> None:
         raise NotImplementedError
 
-    def _why_not(self) -> str:
-        return f"{words(self._spec.when)} never came"
-
     def _kill(self, engine: Engine) -> None:
         """Kill the engine: from here on its end is our doing. May run in a thread."""
-        self._phase = Phase.KILLING
+        self._phase = Phase.STRUCK
         self._at_ms = self._at_ms or self._now_ms
         self._proof.append(engine.kill())
-        self._phase = Phase.DOWN
+        self._phase = Phase.LANDED
 
     def _restart(self, engine: Engine) -> None:
         engine.disarm()
         engine.restart()
-        self._phase = Phase.BACK
+        self._phase = Phase.HEALING
 
     def _over(self) -> None:
         self._healed, self._healed_ms = True, self._now_ms
@@ -135,17 +98,10 @@ class _Kill:
 class KillAtPoint(_Kill):
     """A kill at c1, c2 or c3, where the job is held until then."""
 
-    _armed = False
     _plan: bytes | None = None
 
     def _wait(self, now: Moment) -> None:
-        if not self._armed:
-            if not self._waiting.is_over(now):
-                return
-            now.engine.arm(self._spec.when.point, self._spec.when.batch)
-            self._armed = True
-        if reached := now.engine.reached():
-            self._batch = reached.batch
+        if self._has_come(now):
             self._kill(now.engine)
 
     def _bring_back(self, engine: Engine) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 
-import numpy as np
 import redis
 
 from harness.faults.base import Context, Fault, Kind
@@ -18,6 +17,7 @@ from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.model import FaultSpec
 from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
 from harness.util.durations import seconds
+from harness.util.nearest_rank import of_samples
 from harness.util.texts import many
 from harness.util.wait import ends_within
 
@@ -51,7 +51,7 @@ class Reader:
     def in_words(self) -> str:
         if not self.reads:
             return f"no read was answered, {self._failed:,} failed"
-        middle_ms, high_ms = np.quantile(self._took_ms, [0.5, 0.99])
+        middle_ms, high_ms = of_samples(self._took_ms, (0.5, 0.99))
         failed = f", {self._failed:,} failed" if self._failed else ""
         return f"{many(self.reads, 'read')}, p50 {middle_ms:.1f} ms, p99 {high_ms:.1f} ms{failed}"
 

@@ -7,6 +7,7 @@ Deadlines, the report, and undoing in every state are implemented here, once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from enum import Enum
 
 from harness.engines.base import Seam
@@ -115,18 +116,65 @@ class Phase(Enum):
     OVER = "over"
 
 
-class Struck:
-    """Runs a Strike through its course; see `harness.faults.base.Fault`."""
+class Course:
+    """The state of a fault between its moment and its report; see `harness.faults.base.Fault`."""
 
-    def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
-        self._spec, self._strike = spec, strike
-        self._patience = patience
+    def __init__(self, spec: FaultSpec) -> None:
+        self._spec = spec
         self._waiting = Waiting(spec.when)
         self._phase = Phase.WAITING
         self._proof: list[str] = []
-        self._at_ms = self._landed_ms = self._heal_ms = self._healed_ms = 0
+        self._at_ms = self._landed_ms = self._healed_ms = 0
         self._landed = self._healed = self._armed = False
-        self._reached_batch: int | None = None
+        self._batch: int | None = None
+
+    def busy(self) -> bool:
+        return self._phase in (Phase.STRUCK, Phase.LANDED)
+
+    def settled(self) -> bool:
+        return self._phase in (Phase.WAITING, Phase.OVER)
+
+    def over(self) -> bool:
+        return self._phase is Phase.OVER
+
+    def reports(self) -> tuple[FaultReport, ...]:
+        return (
+            FaultReport(
+                self._spec,
+                landed=self._landed,
+                healed=self._healed or not self._at_ms,
+                proof="; ".join(self._proof) or f"did not land: {self._why_not()}",
+                at_ms=self._at_ms,
+                batch=self._batch,
+                landed_ms=self._landed_ms if self._landed else 0,
+                healed_ms=self._healed_ms,
+            ),
+        )
+
+    def _why_not(self) -> str:
+        return f"{words(self._spec.when)} never came"
+
+    def _has_come(self, now: Moment) -> bool:
+        """Check the moment. At a crash point the job is held until the fault took effect or failed to."""
+        if self._spec.when.kind != "point":
+            return self._waiting.is_over(now)
+        if not self._armed:
+            if not self._waiting.is_over(now):
+                return False
+            now.engine.arm(self._spec.when.point, self._spec.when.batch)
+            self._armed = True
+        reached = now.engine.reached()
+        self._batch = reached.batch if reached else None
+        return reached is not None
+
+
+class Struck(Course):
+    """Runs a Strike through its course."""
+
+    def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
+        super().__init__(spec)
+        self._strike, self._patience = strike, patience
+        self._heal_ms = 0
         self._absent = ""
 
     @property
@@ -145,13 +193,7 @@ class Struck:
             self._see_it_healed(now)
 
     def busy(self) -> bool:
-        return self._strike.stops_engine and self._phase in (Phase.STRUCK, Phase.LANDED)
-
-    def settled(self) -> bool:
-        return self._phase in (Phase.WAITING, Phase.OVER)
-
-    def over(self) -> bool:
-        return self._phase is Phase.OVER
+        return self._strike.stops_engine and super().busy()
 
     def heal(self, now: Moment) -> None:
         self._let_go(now)
@@ -161,19 +203,13 @@ class Struck:
             self._see_it_healed(now)
 
     def reports(self) -> tuple[FaultReport, ...]:
-        proof = "; ".join(self._proof) or f"did not land: {words(self._spec.when)} never came"
-        proof = f"n/a: {self._absent}" if self._absent else proof
+        (report,) = super().reports()
         return (
-            FaultReport(
-                self._spec,
-                landed=self._landed,
-                healed=self._healed or not self._at_ms,
-                proof=proof,
-                at_ms=self._at_ms,
-                batch=self._strike.batch() if self._strike.batch() is not None else self._reached_batch,
+            replace(
+                report,
+                proof=f"n/a: {self._absent}" if self._absent else report.proof,
+                batch=report.batch if self._strike.batch() is None else self._strike.batch(),
                 replayed=self._strike.replayed(),
-                landed_ms=self._landed_ms,
-                healed_ms=self._healed_ms,
                 reachable=not self._absent,
                 colour=self._strike.colour,
                 refused=self._strike.refused(),
@@ -183,19 +219,6 @@ class Struck:
                 stateless=self._strike.stateless(),
             ),
         )
-
-    def _has_come(self, now: Moment) -> bool:
-        """Check the moment. At a crash point the job is held until the fault took effect or failed to."""
-        if self._spec.when.kind != "point":
-            return self._waiting.is_over(now)
-        if not self._armed:
-            if not self._waiting.is_over(now):
-                return False
-            now.engine.arm(self._spec.when.point, self._spec.when.batch)
-            self._armed = True
-        reached = now.engine.reached()
-        self._reached_batch = reached.batch if reached else None
-        return reached is not None
 
     def _inject(self, now: Moment) -> None:
         try:

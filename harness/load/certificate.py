@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from generators.sends import SENDS
 from harness.model import Certificate
+from harness.util.nearest_rank import index_of
 
 __all__ = ["SENDS", "certify"]
 
@@ -55,9 +56,7 @@ def _lag_ms(sends: pa.Table) -> dict[str, float]:
     if not events.sum():
         return dict.fromkeys(_QUANTILES, 0.0)
     order = np.argsort(lag_us)
-    reached = np.cumsum(events[order]) / events.sum()
-    place = {name: int(np.searchsorted(reached, share - 1e-12)) for name, share in _QUANTILES.items()}
-    return {name: float(lag_us[order][min(at, len(order) - 1)]) / 1000.0 for name, at in place.items()}
+    return {name: float(lag_us[order][index_of(events[order], share)]) / 1000.0 for name, share in _QUANTILES.items()}
 
 
 def _column(sends: pa.Table, name: str) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Measure how bursts of the load affected an engine, and how soon it recovered. Pure, from the files of a run.
 
-The band (harness/measuring/band.py) is that of p99 of latency in the seconds of steady load before the first burst.
+The band (harness/measuring/settling.py) is that of p99 of latency in the seconds of steady load before the first burst.
 Events due from the start of a burst until the next one are attributed to it, even if a fault strikes in between.
 """
 
@@ -18,13 +18,12 @@ from generators.tape import offered_by
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.measuring import catching_up
-from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE, MIB
 from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
-from harness.measuring.recovery import CALM_S
-from harness.measuring.stats import Floats, runs_of
+from harness.measuring.settling import CALM_S, FEWEST_S, band, settled
+from harness.measuring.stats import Floats
 from harness.measuring.surges import Surge, surges
 from harness.measuring.timeline import Lines
 from harness.rundir.store import unless_missing
@@ -211,13 +210,12 @@ def back(p99_ms: Floats | None, surge: Surge, next_s: float, band_ms: Quantity, 
     until = "the load ended" if last else "the next burst began"
     if end - first < CALM_S:
         return _unknown(f"{end - first} s later {until}: {CALM_S} s are needed")
-    inside = np.nan_to_num(p99_ms, nan=np.inf) <= band_ms.value
-    if inside[int(surge.from_s) : end].all():
+    if (p99_ms[int(surge.from_s) : end] <= band_ms.value).all():
         return Quantity(0.0, "it never left the band")
-    calm = runs_of(inside[first:end], CALM_S)
-    if not calm.any():
+    calm = settled(p99_ms[:end], band_ms.value, start=first)
+    if calm is None:
         return Quantity(None, f"not in the {next_s - surge.until_s:.0f} s until {until}", lack=Lack.NEVER)
-    return Quantity(first + float(np.argmax(calm)) - surge.until_s, f"in the band for {CALM_S} s from then on")
+    return Quantity(float(calm) - surge.until_s, f"in the band for {CALM_S} s from then on")
 
 
 def _unknown(why: str, because: Quantity | None = None) -> Quantity:

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.judging.stored_run import StoredRun
-from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
-from harness.measuring.recovery import BEHIND_S, CALM_S
-from harness.measuring.stats import Floats, runs_of
+from harness.measuring.settling import BEHIND_S, CALM_S, FEWEST_S, band, settled
+from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
 from harness.rundir.store import unless_missing
@@ -97,18 +96,18 @@ def back(
         return Quantity(None, "it is not known", lack=Lack.UNKNOWN)
     if steady_s < FEWEST_S:
         return Quantity(None, f"a load of {load_s} s has too short an end to compare with", lack=Lack.UNKNOWN)
-    end, before = values[-steady_s:], values[:-steady_s]
+    end = values[-steady_s:]
     middle = float(np.nanmedian(end))
     if middle > began / 2:
         return Quantity(
             None, f"in the last {steady_s} s of the load it was still at {middle:,.0f} {what}", lack=Lack.NEVER
         )
     most = noise + band(end)
-    calm = runs_of(np.nan_to_num(values, nan=np.inf) <= most, CALM_S)
-    if not len(before) or not calm[: len(before)].any():
+    calm = settled(values, most)
+    if calm is None or calm >= len(values) - steady_s:
         return Quantity(None, f"not before the last {steady_s} s of the load", lack=Lack.NEVER)
     words = f"at most {most:,.0f} {what} for {CALM_S} s, as in the last {steady_s} s of the load"
-    return Quantity(float(np.argmax(calm)) + 1 - started_s, words)
+    return Quantity(float(calm) + 1 - started_s, words)
 
 
 def _per_s(lines: Lines, started_s: float, caught_up: Quantity) -> float | None:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from generators.tape import offered_by
 from harness.judging.stored_run import StoredRun
 from harness.measuring.cost import ENGINE
-from harness.measuring.latency import by_rank
+from harness.measuring.latency import by_rank, quantiles
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
@@ -89,13 +89,11 @@ def figures(
 
 def _latency(events: Raw | None, begin_ms: float, end_ms: float) -> tuple[float | None, float | None]:
     """Take events due in this time."""
-    due = np.zeros(0, dtype=np.bool_)
-    if events is not None:
-        due = (events.due_us >= begin_ms * 1000) & (events.due_us < end_ms * 1000)
-    if events is None or not due.any() or not np.isfinite(events.corrected_ms[due]).all():
+    if events is None:
         return None, None
-    middle, high = np.quantile(events.corrected_ms[due], [0.5, 0.99])
-    return float(middle), float(high)
+    due = (events.due_us >= begin_ms * 1000) & (events.due_us < end_ms * 1000)
+    found = quantiles(events.corrected_ms[due])
+    return (None, None) if found.censored else (found.p50, found.p99)
 
 
 def _cores(resources: pa.Table | None, parts: Sequence[str], begin_ms: float, end_ms: float) -> float | None:

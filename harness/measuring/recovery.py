@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Lack, Quantity, Recovery
-from harness.measuring.stats import Floats, runs_of
+from harness.measuring.settling import BASELINE_SHARE, BEHIND_S, CALM_S, settled
+from harness.measuring.stats import Floats
 from harness.measuring.watched import Watched, twin_of, watched
 from harness.metering import clock_steps
 from harness.util.texts import many
@@ -30,11 +31,6 @@ FEWEST_PAUSES = 5  # to know the usual pause
 UNUSUAL = f"fewer than {FEWEST_PAUSES} pauses were seen, too few to say what is usual"
 STEADY_OUTPUT = "the results did not pause for longer than usual"
 OVER = "what it did was seen undone; after a kill: the engine was seen to have gone on"
-CALM_S = 5  # seconds for which a backlog must be small again, and must be known before the fault
-# An engine is behind if it has one second's worth of events more to do than usual. Less is noise of a figure that is
-# read once a second.
-BEHIND_S = 1.0
-BASELINE_SHARE = 0.95
 GRID_S = 0.1
 
 # Quantity -> its label and unit.
@@ -275,9 +271,9 @@ def _caught_up(run: Watched, backlog: Floats, stretch: _Stretch, outage: _Outage
     first = int(np.argmax(after > usual))
     if after[first] <= usual or first > _felt_s(stretch, outage) + CALM_S:
         return _kept_up(outage, words)
-    place = np.flatnonzero(runs_of(after[first:] <= usual, CALM_S))
-    if len(place) and outage.back_s < np.inf:
-        reached_s = float(np.floor(stretch.struck_s) + 1 + first + place[0] - stretch.struck_s)
+    calm = settled(after, usual, start=first)
+    if calm is not None and outage.back_s < np.inf:
+        reached_s = float(np.floor(stretch.struck_s) + 1 + calm - stretch.struck_s)
         return Quantity(max(reached_s, outage.back_s), f"for {CALM_S} s {words}")
     if run.drained and until_s == run.load_s:
         told = f"the load ended {until_s - stretch.struck_s:.1f} s after it struck, with {after[-1]:,.0f} events to do"

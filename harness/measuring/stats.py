@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from harness.measuring.measurement import Quantiles
+from harness.util.nearest_rank import ranks
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +41,7 @@ def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
     values = np.sort(np.asarray(samples, dtype=np.float64))
 
     def at(share: float) -> float | None:
-        rank = max(1, int(np.ceil(share * (len(values) + censored) - 1e-9)))
+        rank = int(ranks(share, len(values) + censored))
         return float(values[rank - 1]) if rank <= len(values) else None
 
     mean = float(values.mean()) if len(values) and not censored else None
@@ -185,10 +186,3 @@ def _block_length(residuals: Floats) -> int:
     memory = float(residuals[1:] @ residuals[:-1]) / spread if spread > 0 else 0.0
     stretch = ((1 + memory) / (1 - memory)) ** (2 / 3) if 0 < memory < 1 else 1.0
     return int(np.clip(np.ceil(len(residuals) ** (1 / 3) * stretch), 1, max(1, len(residuals) // 4)))
-
-
-def runs_of(true: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
-    """Return where runs of this length begin."""
-    if len(true) < length:
-        return np.zeros(0, dtype=np.bool_)
-    return np.asarray(np.convolve(true, np.ones(length), mode="valid") >= length)

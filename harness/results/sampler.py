@@ -40,6 +40,7 @@ from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
 from harness.results.redis_scan import strangers
 from harness.util.clock import Clock
 from harness.util.integers import whole
+from harness.util.nearest_rank import of_samples
 from harness.util.seeded_draws import Lane
 from harness.util.texts import readable
 from harness.util.wait import ends_within
@@ -235,10 +236,10 @@ class Recorder:
     def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
         looks_us = np.array(self._looks_us, dtype=np.int64)
         periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
-        middle_ms, high_ms, most_ms = np.quantile(periods_ms, [0.5, 0.99, 1.0])
+        middle_ms, high_ms, most_ms = of_samples(periods_ms, (0.5, 0.99, 1.0))
         whole_ms = np.diff(np.array(self._whole_us, dtype=np.int64)) / 1000
         closed_ms = np.array(self._closed_ms or (whole_ms if len(whole_ms) else [0.0]))
-        took_ms, took_high_ms = np.quantile(self._took_ms or [0.0], [0.5, 0.99])
+        took_ms, took_high_ms = of_samples(self._took_ms or [0.0], (0.5, 0.99))
         looks = Looks(
             scans=len(looks_us),
             whole=len(self._whole_us),
@@ -246,11 +247,11 @@ class Recorder:
             closed_period_ms=float(np.median(closed_ms)),
             closed_period_max_ms=float(closed_ms.max()),
             seen_late=self._seen_late,
-            period_ms=float(middle_ms),
-            period_p99_ms=float(high_ms),
-            period_max_ms=float(most_ms),
-            took_ms=float(took_ms),
-            took_p99_ms=float(took_high_ms),
+            period_ms=middle_ms,
+            period_p99_ms=high_ms,
+            period_max_ms=most_ms,
+            took_ms=took_ms,
+            took_p99_ms=took_high_ms,
             campaigns=len(self._campaigns),
             cells_sampled_share=len(self._campaigns) / all_campaigns,
             garbage=self._garbage,

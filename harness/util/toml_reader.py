@@ -87,7 +87,8 @@ def table_of_texts(where: str, value: Any) -> dict[str, str]:
 def one_of(*words: str) -> Reader:
     def reader(where: str, value: Any) -> str:
         if value not in words:
-            raise expected(where, value, f"one of {', '.join(words)}", nearest(str(value), words))
+            near = nearest(value, words) if isinstance(value, str) else ""
+            raise expected(where, value, f"one of {', '.join(words)}", near)
         return str(value)
 
     return reader
@@ -100,10 +101,17 @@ def some_of(*words: str) -> Reader:
     return reader
 
 
-def whole(low: int, high: int) -> Reader:
+def integer(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def whole(low: int, high: int, taken: Callable[[Any], int | None] = integer) -> Reader:
+    """`taken` returns a value as a whole number; None: it is none."""
+
     def reader(where: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        number = taken(value)
+        if number is None or not low <= number <= high:
             raise expected(where, value, f"a whole number from {low:,} to {high:,}")
-        return value
+        return number
 
     return reader

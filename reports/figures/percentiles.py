@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 from numpy.typing import NDArray
 
+from harness.util.nearest_rank import ranks
 from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks
 
 # A percentile with fewer samples beyond it depends on the luck of a few events.
@@ -37,7 +38,7 @@ class Curve:
 
     def at(self, share: float) -> float:
         """Return the smallest sample that is not below this share of all samples, including censored ones."""
-        return float(self.samples_ms[max(0, int(np.ceil(share * self.count - 1e-9)) - 1)])
+        return float(self.samples_ms[ranks(share, self.count) - 1])
 
     @property
     def last_share(self) -> float:

@@ -14,7 +14,7 @@ import pytest
 from generators.disorder import PRESETS
 from harness.config import plan
 from harness.config.plan import PROFILE_NUMBERS
-from harness.config.scenario_keys import KEYS, Wrong
+from harness.config.scenario_keys import KEYS
 from harness.engines.manifest import load
 from harness.faults import registry
 from harness.faults.base import Kind
@@ -38,7 +38,7 @@ def tried(read: Callable[..., Any], *given: Any) -> Any:
     """What is read, or the sentence that refuses it."""
     try:
         return read(*given)
-    except (Wrong, UsageError) as refused:
+    except UsageError as refused:
         return Refusal(refused)
 
 
@@ -57,9 +57,9 @@ class Refusal(str):
 
 
 def refusal(key: str, value: object) -> str:
-    with pytest.raises(Wrong) as wrong:
+    with pytest.raises(UsageError) as wrong:
         KEYS[key].read(value)
-    return str(wrong.value)
+    return str(wrong.value).partition(" is not right: ")[2]
 
 
 def number(text: str) -> int:

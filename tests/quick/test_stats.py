@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measuring.stats import binomial_bounds, holm, median_interval, merged, quantiles, slope, student
+from harness.util.nearest_rank import index_of, of_samples
 
 SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
 
@@ -20,6 +21,18 @@ def test_every_quantile_is_a_sample_with_its_share_at_or_below_it(samples):
         assert value in samples
         assert sum(each <= value for each in samples) >= share * len(samples) - 1e-6
         assert sum(each < value for each in samples) < share * len(samples)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=200), st.sampled_from([0.0, 0.07, 0.5, 0.99, 0.999, 1.0]))
+def test_counted_samples_have_the_percentiles_of_the_samples(samples, share):
+    counts = np.bincount(samples, minlength=12)
+
+    assert of_samples(samples, (share,)) == [index_of(counts, share)]
+    assert index_of(np.array([counts, 2 * counts]), share).tolist() == [index_of(counts, share)] * 2
+
+
+def test_a_rank_is_not_raised_by_the_rounding_of_a_product():
+    assert of_samples(range(1, 101), (0.07, 0.99)) == [7.0, 99.0]
 
 
 @given(SAMPLES, st.integers(1, 300))

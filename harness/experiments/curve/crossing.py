@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from harness.experiments.curve import labels, service
 from harness.experiments.curve.labels import Held, Label
-from harness.experiments.curve.plateau import EDGES_MS, Floats, Measured
+from harness.experiments.curve.plateau import ENDS_MS, Floats, Measured
 from harness.experiments.curve.service import Foretold
+from harness.util.nearest_rank import index_of
 
 DRAWS = 400
 SEED = 20_021
@@ -182,9 +183,7 @@ def _p99_ms(blocks: NDArray[np.int64], draw: np.random.Generator) -> Floats:
 def _quantiles_ms(often: NDArray[np.int64], blocks: NDArray[np.int64]) -> Floats:
     filled = np.flatnonzero(blocks.any(axis=0))
     least, most = filled[0], filled[-1] + 1
-    up_to = np.cumsum(often @ blocks[:, least:most], axis=1)
-    place = least + np.argmax(up_to >= 0.99 * up_to[:, -1:], axis=1)
-    return np.asarray(np.append(EDGES_MS, np.inf)[place])
+    return np.asarray(ENDS_MS[least + index_of(often @ blocks[:, least:most], 0.99)])
 
 
 def _by_visits(at: Sequence[Sequence[Measured]]) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from harness.experiments.curve.plateau import EDGES_MS, Counts, Floats, Latencies, Measured, Plateau
+from harness.experiments.curve.plateau import ENDS_MS, Counts, Floats, Latencies, Measured, Plateau
 from harness.rundir.store import Store
 
 FILE = "plateaus.json"
@@ -78,7 +78,7 @@ def _sparse(latencies: Latencies) -> Sparse:
 
 
 def _latencies(sparse: Sparse) -> Latencies:
-    blocks: Counts = np.zeros((len(sparse), len(EDGES_MS) + 1), dtype=np.int64)
+    blocks: Counts = np.zeros((len(sparse), len(ENDS_MS)), dtype=np.int64)
     for block, held in zip(blocks, sparse, strict=True):
         for at, count in held:
             block[at] = count

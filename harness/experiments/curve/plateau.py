@@ -14,6 +14,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.util.nearest_rank import index_of
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
@@ -22,6 +24,7 @@ Counts = NDArray[np.int64]
 BIN = 0.01
 LEAST_MS, MOST_MS = 0.5, 1e7
 EDGES_MS: Floats = LEAST_MS * np.exp(BIN * np.arange(int(np.log(MOST_MS / LEAST_MS) / BIN) + 1))
+ENDS_MS: Floats = np.append(EDGES_MS, np.inf)  # a quantile within a bin is the end of the bin
 BLOCK_MS = 20_000  # samples within a block are correlated
 
 
@@ -108,8 +111,8 @@ class Latencies:
         level_ms = max(plateau.from_ms, plateau.until_ms - count * BLOCK_MS)
         inside = (due_ms >= level_ms) & (due_ms < plateau.until_ms)
         block = ((due_ms[inside] - level_ms) // BLOCK_MS).astype(np.int64)
-        place = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, for events never seen, is beyond the last edge
-        flat = np.bincount(block * (len(EDGES_MS) + 1) + place, minlength=count * (len(EDGES_MS) + 1))
+        bin_ = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, for events never seen, is beyond the last edge
+        flat = np.bincount(block * len(ENDS_MS) + bin_, minlength=count * len(ENDS_MS))
         return cls(flat.reshape(count, -1))
 
     @property
@@ -119,11 +122,7 @@ class Latencies:
     def quantile_ms(self, share: float, chosen: Sequence[int] | NDArray[np.int64] | None = None) -> float:
         """Return a quantile of all blocks, or of the chosen ones with repetitions; infinite if it was never seen."""
         counts = (self.blocks if chosen is None else self.blocks[np.asarray(chosen)]).sum(axis=0)
-        total = int(counts.sum())
-        if not total:
-            return float("nan")
-        place = int(np.searchsorted(np.cumsum(counts), max(1, np.ceil(share * total - 1e-9))))
-        return float(EDGES_MS[place]) if place < len(EDGES_MS) else float("inf")
+        return float(ENDS_MS[index_of(counts, share)]) if counts.any() else float("nan")
 
 
 NO_FLOATS: Floats = np.zeros(0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from harness.experiments.curve import labels
 from harness.experiments.curve.plateau import Floats, Measured, Why
+from harness.measuring.settling import settled
 
 LEAST_TIMES = 1.3  # of the rate before it: else the generator could not send a burst
 LEAST_STEPS = 3  # so many batches must end during the burst, or it is unknown when it was worked off
@@ -48,10 +49,9 @@ def _pulse(burst: Measured, after: Measured, usual: float) -> Pulse:
     if not above.any():
         return Pulse(*known, 0.0, None)
     begun = int(above.argmax())
-    most = int(waiting.argmax())
-    if above[most:].all():
+    ended = settled(waiting, usual, hold=1, start=int(waiting.argmax()))
+    if ended is None:
         return Pulse(*known, None, None, f"it was not worked off within {len(waiting)} s")
-    ended = most + int((~above[most:]).argmax())
     done = offered[begun:ended].sum() - (waiting[ended] - waiting[begun])
     return Pulse(*known, float(ended), float(done / (ended - begun)))
 
