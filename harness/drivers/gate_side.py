@@ -108,7 +108,7 @@ class SideRun(Run):
         self._begin_load()
         self._await_epoch()
         self.begun.set()
-        while not self.world.load_status().finished:
+        while not self.fleet.status().finished:
             self._tick()
         self.cut()
         self._end_load()
@@ -146,11 +146,11 @@ class SideRun(Run):
 
     def _count_views(self) -> None:
         """Read the progress of an engine that reports none from its results; rarely, since reading all takes long."""
-        now_ms = self.world.now_ms()
+        now_ms = self.clock.now_ms()
         if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
-            rows = self.poller.unless_away(self.world.results, list[Row]())
+            rows = self.poller.unless_away(self.results.rows, list[Row]())
             self.done = Done(now_ms, self.poller.interpreted(rows).counts.total)
-            self._looked_ms = self.world.now_ms()
+            self._looked_ms = self.clock.now_ms()
 
     def views(self, stretches: int) -> int:
         """Count the views that the next stretches add to the results."""
@@ -219,7 +219,7 @@ class Side:
 
     def service_pids(self) -> list[int]:
         """Return the processes of this side's services."""
-        return [pid for part, pid in self.world.roots().items() if part != ENGINE]
+        return [pid for part, pid in self.world.host.roots().items() if part != ENGINE]
 
     def pin(self, cores: frozenset[int]) -> str:
         """Pin the engine's threads, and report those that had left their cores.
@@ -287,7 +287,7 @@ class Side:
     def wake(self) -> None:
         self.world.engine.thaw()
         self._frozen_s = time.monotonic() - self._froze_s
-        self._woken_ms = self.run.world.now_ms()
+        self._woken_ms = self.run.clock.now_ms()
 
     def round(self, sent: Sent) -> Round:
         """Measure a round, from the engine's wake-up until it is idle again.
@@ -379,7 +379,7 @@ class Side:
 
     @property
     def _load(self) -> Bursts:
-        load = self.world.load
+        load = self.world.fleet.load
         if not isinstance(load, Bursts):
             raise HarnessError("A side of a gate has no bursts.")
         return load

@@ -253,9 +253,10 @@ def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[
 
 def redis_of(world: RealWorld) -> redis.Redis:
     """Connect to a side's own Redis, so that no other writes are counted."""
-    if not world.field or not world.field.redis:
+    field = world.servers.field
+    if not field or not field.redis:
         raise OSError("this side has no Redis of its own")
-    return world.field.redis.client()
+    return field.redis.client()
 
 
 def _crashed(verdict: Verdict) -> str:

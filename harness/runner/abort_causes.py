@@ -38,8 +38,9 @@ class AbortCauses:
     """The state of the machine since the run began."""
 
     def __init__(self, world: World, store: Store) -> None:
-        self._world, self._store = world, store
-        self.memory_before = world.memory()
+        self._engine, self._fault, self._servers = world.engine, world.fault, world.servers
+        self._host, self._clock, self._store = world.host, world.clock, store
+        self.memory_before = world.host.memory()
         self.sent = 0  # records, which need disk space at the end
         self._full = ""  # the disk that was found full
         self._room_seen_ms = 0
@@ -47,7 +48,7 @@ class AbortCauses:
         self._booked_ms = 0
 
     def ended(self, state: EngineState, detail: str) -> EngineReport:
-        engine = self._world.engine
+        engine = self._engine
         words = engine.last_words()
         if own := complaint.used_up(words.lines):
             detail = f"{detail}; it had used up the memory that it was given: {shown(own, LONGEST_WORDS)}"
@@ -58,8 +59,8 @@ class AbortCauses:
         last seconds before decide: an engine that had the CPU then, and did nothing with it, would not have finished
         either."""
         self.book(force=True)
-        last_ms = self._world.now_ms() - LAST_MS
-        wanted, machine = self._books.since(max(since_ms, last_ms)), self._world.machine()
+        last_ms = self._clock.now_ms() - LAST_MS
+        wanted, machine = self._books.since(max(since_ms, last_ms)), self._host.machine()
         cpu = cpu_starvation.in_words(wanted, machine)
         if not wanted.starved(machine.cores):
             return self.ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
@@ -70,8 +71,8 @@ class AbortCauses:
         """Excuse an engine that stopped because its machine, Kafka or Redis was gone, whatever the cause."""
         if (by_machine := self.unless_machine(report)) is not report:
             return by_machine
-        settled = self._world.fault.settled()
-        seen = (self._world.gone() or self._world.refused()) if settled else ""
+        settled = self._fault.settled()
+        seen = (self._servers.gone() or self._servers.refused()) if settled else ""
         if not seen:
             return report
         return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
@@ -86,17 +87,17 @@ class AbortCauses:
         return replace(report, state="no-memory", detail=f"{killed} ({report.detail}); {MEMORY_ADVICE}", advice=())
 
     def killed_for_memory(self) -> str:
-        return oom_kills.in_words(self.memory_before, self._world.memory())
+        return oom_kills.in_words(self.memory_before, self._host.memory())
 
     def full(self) -> str:
         """Return the full disk. The result is kept: freeing space afterwards repairs nothing."""
         reserved = {str(self._store.path): disk_space.still_to_write(self.sent)}
-        self._full = self._full or disk_space.full_ones(self._world.free(), reserved)
+        self._full = self._full or disk_space.full_ones(self._host.free(), reserved)
         return self._full
 
     def watch_room(self, planned: int) -> None:
         """End the load while there is space to store its results so far."""
-        now_ms = self._world.now_ms()
+        now_ms = self._clock.now_ms()
         if now_ms - self._room_seen_ms < ROOM_EVERY_MS:
             return
         self._room_seen_ms = now_ms
@@ -123,14 +124,14 @@ class AbortCauses:
 
     def book(self, *, force: bool = False) -> None:
         """Record the CPU time that the engine's threads used, and waited for."""
-        now_ms = self._world.now_ms()
+        now_ms = self._clock.now_ms()
         if force or now_ms - self._booked_ms >= BOOKS_EVERY_MS:
-            self._books.take(now_ms, self._world.threads())
+            self._books.take(now_ms, self._host.threads())
             self._booked_ms = now_ms
 
     def cpu_since(self, since_ms: int) -> dict[str, object]:
         """Return whether the machine let the engine run: the machine may be the cause of a missed objective."""
         self.book(force=True)
-        wanted, machine = self._books.since(since_ms), self._world.machine()
+        wanted, machine = self._books.since(since_ms), self._host.machine()
         words = cpu_starvation.in_words(wanted, machine)
         return {"wanted": wanted, "machine": machine, "starved": wanted.starved(machine.cores), "words": words}

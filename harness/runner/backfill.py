@@ -29,8 +29,9 @@ class Backfilling:
     """Runs an engine that was not started yet."""
 
     def __init__(self, world: World, store: Store, screen: Screen, engine: Engine, *, deadline_s: float) -> None:
-        self._world, self._store, self._screen, self._engine = world, store, screen, engine
-        self._ends, self._deadline_s = world.end_offsets(), deadline_s
+        self._results, self._host, self._clock = world.results, world.host, world.clock
+        self._store, self._screen, self._engine = store, screen, engine
+        self._ends, self._deadline_s = world.log.ends(), deadline_s
         self._since_ms = 0  # time of its last start
 
     def all(self, stream: Spent, *, kill: bool) -> Backfill:
@@ -38,14 +39,14 @@ class Backfilling:
         engine = self._engine
         what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records as a batch"
         self._screen.phase("backfill", f"{what}, and is killed half-way" if kill else what)
-        began_ms = self._since_ms = self._world.now_ms()
+        began_ms = self._since_ms = self._clock.now_ms()
         if kill:
             engine.arm(HALF_WRITTEN, 0)
         engine.start()
         killed, cpu_s = self._kill_half_way() if kill else ("", 0.0)
         while not (why := self._broke_off()) and not self._done():
-            self._world.pause(LOOK_EVERY_S)
-        took_ms, cpu_s = self._world.now_ms() - began_ms, cpu_s + self._world.cpu_s(engine)
+            self._clock.pause(LOOK_EVERY_S)
+        took_ms, cpu_s = self._clock.now_ms() - began_ms, cpu_s + self._host.cpu_s(engine)
         if not why:
             self._keep(BACKFILLED)
         engine.stop()
@@ -55,18 +56,18 @@ class Backfilling:
         """Return proof and CPU time of the kill. An engine that finished before it was seen there is not killed."""
         engine = self._engine
         while not engine.reached() and not self._broke_off() and not self._done():
-            self._world.pause(LOOK_EVERY_S)
+            self._clock.pause(LOOK_EVERY_S)
         if not engine.reached():
             return "", 0.0
         self._keep(HALF_BACKFILLED)
-        cpu_s, how = self._world.cpu_s(engine), engine.kill()
+        cpu_s, how = self._host.cpu_s(engine), engine.kill()
         engine.disarm()
         engine.restart()
-        self._since_ms = self._world.now_ms()
+        self._since_ms = self._clock.now_ms()
         return how, cpu_s
 
     def _keep(self, name: str) -> None:
-        self._store.write_table(name, as_columns(self._world.results()))
+        self._store.write_table(name, as_columns(self._results.rows()))
 
     def _done(self) -> bool:
         return covers(self._engine.progress(), self._ends)
@@ -74,5 +75,5 @@ class Backfilling:
     def _broke_off(self) -> str:
         if not self._engine.alive():
             return f"it ended by itself with exit code {self._engine.exit_code()}: {' / '.join(self._engine.tail(3))}"
-        waited_s = (self._world.now_ms() - self._since_ms) / 1000
+        waited_s = (self._clock.now_ms() - self._since_ms) / 1000
         return f"it was not done after {waited_s:.0f} s" if waited_s > self._deadline_s else ""

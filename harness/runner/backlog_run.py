@@ -23,10 +23,10 @@ class Behind(Run):
         page = self._begin_load()
         seconds, watch = f"{self.schedule.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
         self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds}{watch}")
-        self._wait_until(lambda: self.world.load_status().sent >= self.schedule.warm_up_total)
+        self._wait_until(lambda: self.fleet.status().sent >= self.schedule.warm_up_total)
         self.put_away()
         self.opening = self.marking.open_at(self.epoch_ms - 1)
-        self._wait_until(lambda: self.world.now_ms() >= self.epoch_ms)
+        self._wait_until(lambda: self.clock.now_ms() >= self.epoch_ms)
 
     def put_away(self) -> None:
         """Do nothing: a backlog stays in Kafka."""
@@ -35,15 +35,15 @@ class Behind(Run):
         """Wait without supervision: there is no engine yet, and a fleet that breaks off raises by itself."""
         while not done():
             self.abort_causes.watch_room(self.schedule.total)
-            self.world.pause(TICK_S)
+            self.clock.pause(TICK_S)
 
     def load(self) -> None:
         """Start the engine; from here on it is supervised and metered."""
-        started_ms = self.world.now_ms()
-        waiting = sum(self.world.end_offsets().values()) - len(self.opening)
+        started_ms = self.clock.now_ms()
+        waiting = sum(self.log.ends().values()) - len(self.opening)
         self._tell("backlog", waiting=waiting)
         self.screen.phase("engine", f"{self.spec.engine} finds {many(waiting, 'event')} waiting")
-        self.world.engine.start()
+        self.engine.start()
         self._await_answers(self.opening, started_ms)
         self._send_load("")
 

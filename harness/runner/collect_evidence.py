@@ -18,30 +18,31 @@ from harness.runner.world.base import ServiceGone, World
 
 class EvidenceCollector:
     def __init__(self, world: World, store: Store, screen: Screen, tell: Tell, life: EngineSupervisor) -> None:
-        self._world, self._store, self._screen, self._tell, self._life = world, store, screen, tell, life
+        self._engine, self._results, self._log, self._servers = world.engine, world.results, world.log, world.servers
+        self._store, self._screen, self._tell, self._life = store, screen, tell, life
         self._rows: Sequence[Row] = ()  # of the first read
 
     def all(self, report: EngineReport) -> None:
         self._screen.phase("read", "all results and the whole log")
-        if (sampled := self._world.stop_observing()) is not None:
+        if (sampled := self._results.stop_observing()) is not None:
             self._store.write_table("samples.parquet", sampled.columns)
             self._store.write_table("glitches.parquet", sampled.glitches)
             self._store.tell("observer", rows=len(sampled.columns["at_us"]), **asdict(sampled.looks))
         self._life.collect(force=True)
-        self._tell("engine", report=report, notes=self._world.engine.notes())
+        self._tell("engine", report=report, notes=self._engine.notes())
         has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
-        if (log := self._world.engine.batch_log()) is not None:
+        if (log := self._engine.batch_log()) is not None:
             self._store.write_json("batches.json", log)
         asked = has_results and report.state != "crashed"
         with self._stopping(asked=asked):
             self._kept(LOG, self._keep_log)
         self._read_again(asked=asked)
-        self._tell("spoiled", **self._world.spoiled()._asdict())
+        self._tell("spoiled", **self._servers.spoiled()._asdict())
 
     @contextmanager
     def _stopping(self, *, asked: bool) -> Iterator[None]:
         """Stop the engine while the log is read: both take long."""
-        engine = self._world.engine
+        engine = self._engine
         if not asked or not engine.alive():
             yield
             return
@@ -56,7 +57,7 @@ class EvidenceCollector:
         error, changed = "", None
         if asked:
             try:
-                rows = self._world.results()
+                rows = self._results.rows()
             except Exception as broken:  # noqa: BLE001  (whatever it did to the results, the first read is judged)
                 error = f"{type(broken).__name__}: {broken}"
             else:
@@ -77,7 +78,7 @@ class EvidenceCollector:
         """Store the results. An engine that failed early may have left none to read."""
         rows: Sequence[Row] | None = None
         try:
-            rows = self._world.results()
+            rows = self._results.rows()
         except UnreadableError:
             if report.state in ("drained", "unserved"):
                 raise
@@ -88,11 +89,11 @@ class EvidenceCollector:
         return rows is not None
 
     def _tell_expiring(self, *, stopped: bool) -> None:
-        if (found := self._world.expiring()) is not None:
+        if (found := self._results.expiring()) is not None:
             self._tell("expiring", found=asdict(replace(found, stopped=stopped)))
 
     def _keep_log(self) -> bool:
-        with closing(self._world.read_log()) as parts:  # this also ends its readers
+        with closing(self._log.read()) as parts:  # this also ends its readers
             self._store.write_parts(LOG, parts)
         return True
 

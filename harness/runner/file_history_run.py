@@ -26,10 +26,10 @@ class FromHistory(Behind):
 
     def put_away(self) -> None:
         """Wait until Kafka has all of it: sent records may still be in transit."""
-        self._wait_until(lambda: sum(self.world.end_offsets().values()) >= self.schedule.warm_up_total)
+        self._wait_until(lambda: sum(self.log.ends().values()) >= self.schedule.warm_up_total)
         seconds = self.spec.tape.history_ms / 1000
         self.screen.phase("history", f"{seconds:g} s of events become files")
-        seam = self.world.move_to_files(self.epoch_ms - self.spec.tape.backlog_ms)
+        seam = self.log.move_to_files(self.epoch_ms - self.spec.tape.backlog_ms)
         self._tell("history", seam=seam)
         files, gone = (sum(offsets) for offsets in (seam.ends, seam.begins))
         self.screen.phase("history", f"{many(files, 'event')} lie in files, {gone:,} of them nowhere else")

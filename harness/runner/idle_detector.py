@@ -15,7 +15,8 @@ class IdleDetector:
     """Active from the load start on. `rule` interprets the polls."""
 
     def __init__(self, world: World, poller: ResultPoller, rule: IdleRule, *, blind: bool = False) -> None:
-        self._world, self._answers, self.rule, self._blind = world, poller, rule, blind
+        self._engine, self._results, self._clock = world.engine, world.results, world.clock
+        self._answers, self.rule, self._blind = poller, rule, blind
         self._seen: object = None  # the results of the last poll since the newest start
 
     def started(self, at_ms: int) -> None:
@@ -31,26 +32,26 @@ class IdleDetector:
 
     def note_change(self) -> None:
         """Use the observer of the results, which polls more often."""
-        if (seen := self._world.changed()) is not None:
+        if (seen := self._results.changed()) is not None:
             self.rule.changed(seen.at_ms, seen.since_ms)
 
     def never_comes(self, close: Callable[[], ExpectedSentinels], wait: Callable[[float], None]) -> str:
         """Wait for the end. Return "" at the end, or why it never comes. `close` sends the closing events."""
-        self.rule.loaded(self._world.now_ms())
+        self.rule.loaded(self._clock.now_ms())
         closing: ExpectedSentinels | None = None
         look_s = 0.0
-        while (step := self.rule.step(self._world.now_ms())) is not Step.DONE:
+        while (step := self.rule.step(self._clock.now_ms())) is not Step.DONE:
             if step is Step.STUCK:
                 return self._why_stuck(closing)
             if step is Step.CLOSE:
-                self.rule.closed(self._world.now_ms())  # results of the first of them end no silence of the engine
+                self.rule.closed(self._clock.now_ms())  # results of the first of them end no silence of the engine
                 closing = close()
-                self.rule.closed(self._world.now_ms())
+                self.rule.closed(self._clock.now_ms())
             wait(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
-            looked_ms = self._world.now_ms()
+            looked_ms = self._clock.now_ms()
             if self._look() and closing is not None and self._answers.answered(closing) >= closing.marks:
-                self.rule.counted(self._world.now_ms())
-            look_s = (self._world.now_ms() - looked_ms) / 1000
+                self.rule.counted(self._clock.now_ms())
+            look_s = (self._clock.now_ms() - looked_ms) / 1000
             if self._answers.unreadable:
                 self._seen = None  # unreadable results are read again
         return ""
@@ -58,8 +59,8 @@ class IdleDetector:
     def _look(self) -> bool:
         """Return whether the results have changed. Results that can't be read, or that a fault affects, do not count as
         unchanged. After that, and after a start, a change needs a second poll."""
-        now_ms, last = self._world.now_ms(), self._seen
-        if not (self._world.reachable() and self._world.fault.settled() and self._world.engine.alive()):
+        now_ms, last = self._clock.now_ms(), self._seen
+        if not (self._answers.undisturbed() and self._engine.alive()):
             self._seen = None
             self.rule.unseen(now_ms)
             return False

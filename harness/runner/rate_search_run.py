@@ -64,7 +64,7 @@ class RateSearchRun(Run):
         self._tell("piece", from_ms=0, piece=self.pieces[0])
         self._await_epoch()
         self._show(self.pieces[0], f", page {page}" if page else "")
-        while not self.world.load_status().finished:
+        while not self.fleet.status().finished:
             try:
                 self._tick()
             except Stopped as stopped:
@@ -87,7 +87,7 @@ class RateSearchRun(Run):
     def _end_growth(self) -> None:
         if not self._complete:
             self._complete = True
-            self.world.complete_load()
+            self.fleet.complete()
 
     def _go_on(self) -> None:
         self.standings.append(self._standing())
@@ -100,14 +100,14 @@ class RateSearchRun(Run):
         added = segment(piece, self.spec.window_ms)
         self.spec = replace(self.spec, tape=replace(self.spec.tape, profile=(*self.spec.tape.profile, added)))
         self.schedule = Schedule(self.spec.tape)
-        self.world.extend_load([added])
+        self.fleet.extend([added])
         if piece.plateau != self.pieces[-2].plateau:
             behind_s = self.standings[-1].behind_ms / 1000
             self._show(piece, f"; {behind_s:.1f} s behind at the end of {self.pieces[-2].rate_per_s:,.0f}/s")
 
     @property
     def _at_ms(self) -> int:
-        return self.world.now_ms() - self.epoch_ms
+        return self.clock.now_ms() - self.epoch_ms
 
     def _standing(self) -> Standing:
         """If an engine reports progress rarely or never, the results seen by readers count as done."""
@@ -119,7 +119,7 @@ class RateSearchRun(Run):
         by_readers = seldom or not self.manifest.progress
         if by_readers:
             done = max(done, self._due(at_ms - unseen_ms))
-        load = self.world.load_status()
+        load = self.fleet.status()
         took_ms = [line.took_ms for line in told if line.took_ms]
         return Standing(
             at_ms,
@@ -149,7 +149,7 @@ class RateSearchRun(Run):
         if self.claim.final or self.spec.time != EVENT_TIME:
             return 0.0
         if self._unseen is None:
-            self._unseen = Unseen(self.oracle, self.epoch_ms, self.world.shows)
+            self._unseen = Unseen(self.oracle, self.epoch_ms, self.results.shows)
         return self._unseen.oldest_ms(self.schedule.load, at_ms)
 
     def read(self, report: EngineReport) -> None:

@@ -44,25 +44,30 @@ class ResultPoller:
     """The counts of cells at the last poll."""
 
     def __init__(self, world: World, oracle: Oracle, codec: Codec, keys: Sequence[str]) -> None:
-        self._world, self._oracle, self._codec = world, oracle, codec
+        self._results, self._servers, self._fault = world.results, world.servers, world.fault
+        self._oracle, self._codec = oracle, codec
         self._numbers = {name: number for number, name in enumerate(keys)}
         self._seen: tuple[object, Observed] | None = None  # the snapshot, and its content
         self.unreadable = ""  # why the last poll failed, as the end of a sentence
 
+    def undisturbed(self) -> bool:
+        """Return whether the results can be read, and no fault may affect them."""
+        return self._servers.reachable() and self._fault.settled()
+
     def unless_away(self, ask: Callable[[], T], away: T) -> T:
         """Return `away` if an active fault blocks the service."""
-        if not self._world.reachable():
+        if not self._servers.reachable():
             return away
         try:
             return ask()
         except ServiceGone:
-            if self._world.fault.settled():
+            if self._fault.settled():
                 raise
             return away
 
     def snapshot(self) -> object:
         """Return a value that differs if the results may have changed; an unreadable one equals no other."""
-        return self.unless_away(self._world.snapshot, object())
+        return self.unless_away(self._results.snapshot, object())
 
     def answered(self, awaited: ExpectedSentinels) -> int:
         """Count the answered ones. A table that does not exist yet can't be read, and counts as empty. Reading all
@@ -71,7 +76,7 @@ class ResultPoller:
         try:
             snapshot = self.snapshot()
             if self._seen is None or self._seen[0] != snapshot:
-                self._seen = snapshot, self.interpreted(self.unless_away(self._world.results, list[Row]()))
+                self._seen = snapshot, self.interpreted(self.unless_away(self._results.rows, list[Row]()))
         except UnreadableError as error:
             self.unreadable, self._seen = f"; {error}", None
             return 0

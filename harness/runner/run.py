@@ -1,8 +1,8 @@
 """One run in nine steps, from a resolved spec to a verdict in a run directory.
 
-All access to the outside goes through a `World`: real Kafka, Redis, Locust and an engine process in
-harness/runner/world/real.py, simulated time and lists in harness/runner/world/fake.py. So tests run every step in
-milliseconds.
+A run talks to a few parts: clock, engine, results, fleet, log, fault, servers and host. A `World` makes, opens and
+closes them: real Kafka, Redis, Locust and an engine process in harness/runner/world/real.py; simulated time and lists
+in harness/runner/world/fake.py. So tests run every step in milliseconds.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ class Run:
         self.spec, self.manifest, self.world, self.screen = spec, manifest, world, screen
         self.stored, self.store = stored, stored.store
         self.schedule = Schedule(spec.tape)
-        self.oracle, self.results = oracle_of(spec), results_of(spec.tape)
+        self.clock, self.engine, self.results, self.fleet = world.clock, world.engine, world.results, world.fleet
+        self.log, self.fault, self.servers, self.host = world.log, world.fault, world.servers, world.host
+        self.oracle, self.asked = oracle_of(spec), results_of(spec.tape)
         self.expected: Columns = {}
         self.epoch_ms = 0
         self.opened_ms = 0
@@ -126,7 +128,7 @@ class Run:
         self.states = States(world, self.store, self._tell, due)
         # Except in event time, the window of a sentinel record is not known beforehand.
         marked = self.oracle if spec.time == EVENT_TIME else InTotals(self.oracle)
-        self.poller = ResultPoller(world, marked, self.schedule.load.codec, self.results.keys)
+        self.poller = ResultPoller(world, marked, self.schedule.load.codec, self.asked.keys)
         self.claim = manifest.sink(spec.sink)
         self.marking = Marking(
             world,
@@ -150,7 +152,7 @@ class Run:
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
-                spent = Spent(self.world.now_ms() - self.life.started_ms, self.world.cpu_s(self.world.engine))
+                spent = Spent(self.clock.now_ms() - self.life.started_ms, self.host.cpu_s(self.engine))
                 self.read(report)  # 7
                 if self.spec.backfill and report.state == "drained":
                     self.count_again(spent)
@@ -197,7 +199,7 @@ class Run:
     # Open the services. No fault needs undoing before that.
     def open(self) -> None:
         self.screen.phase("services", "Kafka and Redis")
-        self.opened_ms = self.world.now_ms()
+        self.opened_ms = self.clock.now_ms()
         self.world.open()
 
     # 4 to 6, with an engine that may fail at any point.
@@ -227,17 +229,17 @@ class Run:
             "engine", f"{self.spec.engine} has to answer {many(self.spec.tape.partitions, 'opening event')}"
         )
         started_ms = self.opened_ms
-        if not self.world.engine.starts:
-            started_ms = self.world.now_ms()
-            self.world.engine.start()
+        if not self.engine.starts:
+            started_ms = self.clock.now_ms()
+            self.engine.start()
         opening = self.marking.open()
         if not self.claim.final:
             self.probe = Probe(self.poller, self.marking, opening)
         self._await_answers(opening, started_ms)
 
     def _await_answers(self, opening: Sequence[Sentinel], started_ms: int) -> None:
-        awaited, begun_ms = self.poller.awaited(opening), self.world.now_ms()
-        foreign = Foreign(self.world.now_ms, lambda: self._diagnosis(awaited, opening[0]), self.spec.patience)
+        awaited, begun_ms = self.poller.awaited(opening), self.clock.now_ms()
+        foreign = Foreign(self.clock.now_ms, lambda: self._diagnosis(awaited, opening[0]), self.spec.patience)
         with self._diagnosed(awaited, opening[0]):
             self._until(
                 lambda: self._answered_or_probed(awaited, begun_ms, foreign),
@@ -245,7 +247,7 @@ class Run:
                 lambda: self.poller.counted(awaited, "opening"),
                 "ready_s",
             )
-        self._tell("ready", after_ms=self.world.now_ms() - started_ms)
+        self._tell("ready", after_ms=self.clock.now_ms() - started_ms)
         self._refuse_unsaid_final(awaited)
         self._refuse_other_progress(started_ms)
 
@@ -257,7 +259,7 @@ class Run:
             seen = self.poller.counted(opening, "opening")
             raise EngineGone(self.abort_causes.ended("stuck", f"its results are not where its manifest says; {seen}"))
         if self.probe:
-            gone_by = (self.world.now_ms() - begun_ms) / (self._ready_s * 1000)
+            gone_by = (self.clock.now_ms() - begun_ms) / (self._ready_s * 1000)
             self.probe.poll(gone_by, has_read=self._done() >= opening.marks)
         return False
 
@@ -273,11 +275,11 @@ class Run:
     def _begin_load(self) -> str:
         """Start the load and the observer; return Locust's URL."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
-        page = self.world.await_fleet()
-        self.epoch_ms = start_time.next_ms(self.world.now_ms() + self._lead_ms, self._epoch_step_ms)
+        page = self.fleet.await_ready()
+        self.epoch_ms = start_time.next_ms(self.clock.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.world.start_observing()
-        self.world.start_load(self.epoch_ms)
+        self.results.start_observing()
+        self.fleet.go(self.epoch_ms)
         self._watch_results()
         return page
 
@@ -298,29 +300,29 @@ class Run:
     def _send_load(self, watch: str) -> None:
         load = self.schedule.load
         self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
-        while not self.world.load_status().finished:
+        while not self.fleet.status().finished:
             self._tick()
         self._end_load()
 
     def _end_load(self) -> None:
         """Check the finished load."""
         self._tell("cpu", **self.abort_causes.cpu_since(self.epoch_ms))
-        self._tell("loaded", certificate=(certificate := self.world.certify()))
+        self._tell("loaded", certificate=(certificate := self.fleet.certify()))
         self._tell("certificate", certificate=certificate)
 
     def _await_epoch(self) -> None:
         """Wait for the load start: some questions begin with a window, which may be a minute away."""
         begin_ms = self.epoch_ms - self.schedule.warm_up_ms
-        if begin_ms - self.world.now_ms() > SOON_MS:
+        if begin_ms - self.clock.now_ms() > SOON_MS:
             self.screen.phase("wait", f"until {clock(begin_ms)}: the load begins with a window")
-        while self.world.now_ms() < begin_ms:
+        while self.clock.now_ms() < begin_ms:
             self._tick()
 
     def _send_until_warm(self, watch: str) -> None:
         """Send the warm-up, which is judged like all else, but not measured."""
         seconds = f"{self.schedule.warm_up_ms / 1000:.0f} s before the load"
         self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}{watch}")
-        while self.world.now_ms() < self.epoch_ms:
+        while self.clock.now_ms() < self.epoch_ms:
             self._tick()
 
     # 6. Undo the fault (see _healing), close every window, and drain.
@@ -352,10 +354,10 @@ class Run:
         partition, then its progress is wrong but not its work, and its results are judged. An engine whose offsets
         catch up only now was too slow."""
         still_ms = STILL_MS * self.spec.patience
-        rule = IdleRule(self.world.now_ms(), ready_ms=still_ms, drain_ms=still_ms, drops_late=False)
+        rule = IdleRule(self.clock.now_ms(), ready_ms=still_ms, drain_ms=still_ms, drops_late=False)
         self.idle_detector = IdleDetector(self.world, self.poller, rule)
         behind = self._behind()
-        if not self.world.fault.settled() or self.idle_detector.never_comes(self._close, self._tick_for):
+        if not self.fault.settled() or self.idle_detector.never_comes(self._close, self._tick_for):
             raise gone
         if self._behind() < behind:
             raise gone
@@ -365,7 +367,7 @@ class Run:
 
     def _finished(self, state: EngineState, how: str) -> EngineReport:
         ends = sum(self._ends().values())
-        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.world.engine.starts - 1)
+        return EngineReport(state, f"all {ends:,} records of the log are done, {how}", self.engine.starts - 1)
 
     def _drain_by_results(self, idle_detector: IdleDetector) -> EngineReport:
         """Drain an engine without progress: see harness/runner/idle_rule.py."""
@@ -401,25 +403,25 @@ class Run:
         self._tell(digests.CLOSED, notes=self._notes(), files=files)
         digests.write(self.store, files)
         verdict = judge(self.stored)
-        verdicts.keep(self.store, verdict, at_ms=self.world.now_ms())
+        verdicts.keep(self.store, verdict, at_ms=self.clock.now_ms())
         return verdict
 
     def _notes(self) -> tuple[str, ...]:
         """Return survivable problems. A fatal lack of memory is in the engine's report already."""
         killed = "" if list(self.store.history("gone")) else self.abort_causes.killed_for_memory()
-        return (*self.world.engine.notes(), *filter(None, [killed]), *self.world.stays())
+        return (*self.engine.notes(), *filter(None, [killed]), *self.world.stays())
 
     # Helpers of the steps.
 
     def _tell(self, kind: str, **facts: object) -> None:
-        """Write to the history with the world's time, so that all times of a run are comparable."""
-        self.store.tell(kind, at_ms=self.world.now_ms(), **facts)
+        """Write to the history with the run's clock, so that all times of a run are comparable."""
+        self.store.tell(kind, at_ms=self.clock.now_ms(), **facts)
 
     @contextmanager
     def _accounting(self) -> Iterator[None]:
         """Meter the cost of load and drain, however they end."""
-        self.world.start_accounting()
-        with _lastly(self.world.stop_accounting):
+        self.host.start_accounting()
+        with _lastly(self.host.stop_accounting):
             yield
 
     @contextmanager
@@ -428,17 +430,17 @@ class Run:
         try:
             yield
         finally:
-            self.world.fault.heal(self._moment())
-            for report in self.world.fault.reports():
+            self.fault.heal(self._moment())
+            for report in self.fault.reports():
                 self._tell("fault", report=report)
 
     def _abandon(self) -> None:
         """Stop the load and keep the evidence: the engine is gone for good."""
         if not list(self.store.history("epoch")):
             window = self.spec.window_ms
-            self._tell("epoch", epoch_ms=self.world.now_ms() // window * window)
+            self._tell("epoch", epoch_ms=self.clock.now_ms() // window * window)
         if not list(self.store.history("certificate")):
-            self._tell("certificate", certificate=self.world.certify())
+            self._tell("certificate", certificate=self.fleet.certify())
 
     @contextmanager
     def _diagnosed(self, awaited: ExpectedSentinels, first: Sentinel) -> Iterator[None]:
@@ -458,28 +460,28 @@ class Run:
             raise EngineGone(replace(gone.report, detail=detail, advice=found.lines)) from None
 
     def _diagnosis(self, awaited: ExpectedSentinels, first: Sentinel) -> Diagnosis:
-        if self.poller.unreadable or not self.world.reachable():
+        if self.poller.unreadable or not self.servers.reachable():
             return Diagnosis()
         wanted = Wanted(
             self.manifest,
             self.claim.bookkeeping,
-            dict(zip(self.results.keys, self.results.parts or repeat({}), strict=False)),
-            self.results.tables.kinds,
+            dict(zip(self.asked.keys, self.asked.parts or repeat({}), strict=False)),
+            self.asked.tables.kinds,
             self.poller.fields_of(awaited),
             length_ms_of(self.spec) or 0,
             awaited.marks // len(awaited.cells),
-            self.world.other_databases(),
+            self.results.other_databases(),
             self._done(),
             shown(readable(Encoder(self.schedule.load.codec, 0).mark(first)["value"] or b"")),
             closed=self.claim.final or bool(self.probe and self.probe.sent),
             partitions=self.spec.tape.partitions,
-            number=self.results.number,
+            number=self.asked.number,
             prefix=self.spec.redis_prefix,
         )
-        return first_minute_diagnosis.explain(self.world.results(), wanted)
+        return first_minute_diagnosis.explain(self.results.rows(), wanted)
 
     def _progress(self) -> Progress | None:
-        return self.world.engine.progress()
+        return self.engine.progress()
 
     def _done(self) -> int:
         progress = self._progress()
@@ -494,7 +496,7 @@ class Run:
 
         def are_known() -> bool:
             nonlocal ends
-            ends = self.poller.unless_away(self.world.end_offsets, {})
+            ends = self.poller.unless_away(self.log.ends, {})
             return bool(ends)
 
         self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
@@ -503,8 +505,8 @@ class Run:
     def _await_read(self) -> None:
         """Wait until the engine has read the whole log, by its progress. Without progress it gets a fixed time."""
         share = READ_SHARE if self.manifest.progress else BLIND_SHARE
-        ends, begun_ms = self._ends(), self.world.now_ms()
-        while not covers(self._progress(), ends) and self.world.now_ms() - begun_ms < share * self._ready_s * 1000:
+        ends, begun_ms = self._ends(), self.clock.now_ms()
+        while not covers(self._progress(), ends) and self.clock.now_ms() - begun_ms < share * self._ready_s * 1000:
             self._tick()
 
     def _close(self) -> ExpectedSentinels:
@@ -527,15 +529,15 @@ class Run:
         """Wait until the engine's offsets cover the log, and finally until its results stop changing."""
         ends = self._ends()
         last, done = self.poller.snapshot(), self._done()
-        begun_ms = still_ms = self.world.now_ms()
+        begun_ms = still_ms = self.clock.now_ms()
         moved_ms = 0
         look_s = 0.0
         while not (
-            covers(self._progress(), ends) and self._has_settled(closing, round(self.world.now_ms() - still_ms))
+            covers(self._progress(), ends) and self._has_settled(closing, round(self.clock.now_ms() - still_ms))
         ):
             self._tick_for(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
-            looked_ms, snapshot = self.world.now_ms(), self.poller.snapshot()
-            now_ms = self.world.now_ms()
+            looked_ms, snapshot = self.clock.now_ms(), self.poller.snapshot()
+            now_ms = self.clock.now_ms()
             look_s = (now_ms - looked_ms) / 1000
             if snapshot != last or self._done() != done:
                 moved_ms = now_ms
@@ -555,14 +557,14 @@ class Run:
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str], key: str = "") -> None:
         """Wait for the predicate. A restart of the engine restarts the deadline. `key` is the manifest's key for it."""
-        begun_ms = looked_ms = self.world.now_ms()
+        begun_ms = looked_ms = self.clock.now_ms()
         while not predicate():
-            look_s = (self.world.now_ms() - looked_ms) / 1000
+            look_s = (self.clock.now_ms() - looked_ms) / 1000
             self._tick()
             self._tick_for(look_s / LOOK_SHARE - TICK_S)
-            looked_ms = self.world.now_ms()
+            looked_ms = self.clock.now_ms()
             # If the harness itself was stopped past the deadline, the engine may be done by now.
-            if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
+            if self.clock.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():
                 named = f" ({key})" if key else ""
                 raise self._stuck(f"no answer within {deadline_s:.0f} s{named}; {seen()}", begun_ms)
 
@@ -588,9 +590,9 @@ class Run:
         """Wait for the later events: a job that was only slow counts them as well."""
         if self.probe is None:
             return
-        end_ms = self.world.now_ms() + self._ready_s * 1000 * WAIT_SHARE
+        end_ms = self.clock.now_ms() + self._ready_s * 1000 * WAIT_SHARE
         while not self.probe.answered():
-            if self.world.now_ms() >= end_ms:
+            if self.clock.now_ms() >= end_ms:
                 raise unsaid_final(self.manifest, opening)
             self._tick()
 
@@ -601,30 +603,30 @@ class Run:
             if progress_lines(self.store.path):
                 raise unsaid_progress(self.manifest)
             return
-        begun_ms, wait_s = self.world.now_ms(), first_progress_s(self.manifest) * self.spec.patience
-        while not self._progress() and self.world.now_ms() < begun_ms + wait_s * 1000:
+        begun_ms, wait_s = self.clock.now_ms(), first_progress_s(self.manifest) * self.spec.patience
+        while not self._progress() and self.clock.now_ms() < begun_ms + wait_s * 1000:
             self._tick()
         low_ms, high_ms = clock_steps.ahead_ms(self.store)  # the engine uses the machine's clock
-        if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.world.now_ms() + high_ms):
+        if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.clock.now_ms() + high_ms):
             raise UsageError(odd)
         if self._progress() or self.manifest.plans_afterwards or self.abort_causes.cpu_since(begun_ms)["starved"]:
             return
-        raise no_progress(self.manifest, wait_s, self.world.engine.notes())
+        raise no_progress(self.manifest, wait_s, self.engine.notes())
 
     def _finish_fault(self) -> None:
         """Give an active fault (killed, not yet seen back) until the drain timeout to finish."""
         self._until(
-            self.world.fault.settled,
+            self.fault.settled,
             max(self._ready_s, self._drain_s),
-            lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.world.fault.reports()),
+            lambda: "; ".join(f"{each.spec.text}: {each.proof}" for each in self.fault.reports()),
         )
 
     def _stuck(self, detail: str, since_ms: int) -> EngineGone:
         """Report a stuck engine. If its offsets cover the whole log it does not lack CPU: it waits for something else.
         A killed engine that is not back reported them before, and may lack the CPU to start."""
         nobody_knows: Mapping[int, int] = {}
-        ends = self.poller.unless_away(self.world.end_offsets, nobody_knows)
-        is_back = self.world.fault.settled()
+        ends = self.poller.unless_away(self.log.ends, nobody_knows)
+        is_back = self.fault.settled()
         has_read_all = is_back and bool(ends) and covers(self._progress(), ends)
         return EngineGone(
             self.abort_causes.ended("stuck", detail)
@@ -634,14 +636,14 @@ class Run:
 
     def _moment(self) -> Moment:
         return Moment(
-            self.world.now_ms(),
+            self.clock.now_ms(),
             self.epoch_ms,
-            self.world.engine,
+            self.engine,
             self._progress(),
             self.schedule.total,
-            self.world.field,
+            self.servers.field,
             self.schedule.warm_up_total,
-            self.world.changed(),
+            self.results.changed(),
         )
 
     def _tick(self) -> None:
@@ -651,29 +653,29 @@ class Run:
         self.states.poll()
         self.abort_causes.book()
         self._poll_fault()
-        if not self.world.engine.alive() and not self.world.fault.busy():
+        if not self.engine.alive() and not self.fault.busy():
             self.life.supervise()
         self._note_start()
         if self.idle_detector:
             self.idle_detector.note_change()
         self.screen.update(self._facts())
-        self.world.pause(TICK_S)
+        self.clock.pause(TICK_S)
 
     def _poll_fault(self) -> None:
         """Poll the fault; its target may already be gone. No fault begins to wait in a warm-up."""
-        if self.schedule.warm_up and not 0 < self.epoch_ms <= self.world.now_ms():
+        if self.schedule.warm_up and not 0 < self.epoch_ms <= self.clock.now_ms():
             return
-        had_begun = not self.world.fault.settled()
+        had_begun = not self.fault.settled()
         try:
-            self.world.fault.poll(self._moment())
+            self.fault.poll(self._moment())
         except Exception as error:
-            if had_begun or not (seen := self.world.gone()):
+            if had_begun or not (seen := self.servers.gone()):
                 raise
             raise ServiceGone(seen) from error
 
     def _tick_for(self, seconds: float) -> None:
-        end_ms = self.world.now_ms() + seconds * 1000
-        while self.world.now_ms() < end_ms:
+        end_ms = self.clock.now_ms() + seconds * 1000
+        while self.clock.now_ms() < end_ms:
             self._tick()
 
     def _note_start(self) -> None:
@@ -681,11 +683,11 @@ class Run:
             self.idle_detector.started(self.life.started_ms)
 
     def _facts(self) -> dict[str, str | float | int]:
-        load, done = self.world.load_status(), self._done() if self.manifest.progress else -1
+        load, done = self.fleet.status(), self._done() if self.manifest.progress else -1
         self.abort_causes.sent = load.sent
-        reports = self.world.fault.reports()
+        reports = self.fault.reports()
         return {
-            "now_ms": self.world.now_ms(),
+            "now_ms": self.clock.now_ms(),
             "sent": load.sent,
             "planned": self.schedule.total,
             "done": done,

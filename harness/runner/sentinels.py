@@ -36,7 +36,8 @@ class Marking:
         earliest_ms: int = 0,
         await_read: Callable[[], None] = lambda: None,
     ) -> None:
-        self._world, self._tell, self._answers, self._final = world, tell, poller, final
+        self._log, self._clock = world.log, world.clock
+        self._tell, self._answers, self._final = tell, poller, final
         self._partitions = spec.tape.partitions
         # Windows shorter than their step leave gaps without a cell: a sentinel lies at a window's beginning.
         part_ms = poller.part_ms
@@ -46,7 +47,7 @@ class Marking:
 
     def open(self) -> tuple[Sentinel, ...]:
         """Send the events that must be counted before the load, in windows that end before its first event."""
-        now_ms = self._world.now_ms()
+        now_ms = self._clock.now_ms()
         last = self._groups("opening", self._window_of(now_ms) - self._window_ms)
         open_for_ms = self._open_for_ms(last)
         if not self._final:
@@ -68,7 +69,7 @@ class Marking:
         """Send events that close the window of the opening ones; none before their time has come, because they must not
         make an event of the load late."""
         time_ms = self._behind(self._answers.closes_ms_of(opening))
-        if time_ms > self._world.now_ms():
+        if time_ms > self._clock.now_ms():
             return ()
         later = self._groups("opening", time_ms, turn=1)
         self._send(later)
@@ -130,4 +131,4 @@ class Marking:
 
     def _send(self, marks: Sequence[Sentinel]) -> None:
         self._tell("marks", marks=marks)
-        self._world.send_marks(marks)
+        self._log.send(marks)

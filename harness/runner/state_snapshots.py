@@ -23,7 +23,8 @@ def drawn(seed: int, states: int, records: int) -> list[int]:
 
 class States:
     def __init__(self, world: World, store: Store, tell: Tell, due: list[int]) -> None:
-        self._world, self._store, self._tell, self._due = world, store, tell, due
+        self._engine, self._clock = world.engine, world.clock
+        self._store, self._tell, self._due = store, tell, due
         self._batch = -1  # the last copied batch
         self.kept = 0
 
@@ -31,21 +32,21 @@ class States:
         """Copy the state if one is due; otherwise this is cheap."""
         if not self._due:
             return
-        done = self._world.engine.progress()
+        done = self._engine.progress()
         if done is None or sum(done.offsets.values()) <= self._due[0] or done.batch == self._batch:
             return
-        begun_ms = self._world.now_ms()
-        kept = self._world.engine.keep_state(self.kept + 1, done.batch)
+        begun_ms = self._clock.now_ms()
+        kept = self._engine.keep_state(self.kept + 1, done.batch)
         if kept is None:  # a fault has removed it: the next batch has one again
             return
         self.kept += 1
         self._batch = kept.batch
         del self._due[0]
-        self._tell("state", kept=kept, took_ms=self._world.now_ms() - begun_ms)
+        self._tell("state", kept=kept, took_ms=self._clock.now_ms() - begun_ms)
 
     def read(self) -> None:
         """Report what can't be read; store no file in its place."""
         try:
-            self._store.write_table(STATES, self._world.engine.read_states())
+            self._store.write_table(STATES, self._engine.read_states())
         except HarnessError as error:
             self._tell("unread", file=STATES, why=str(error))

@@ -52,6 +52,9 @@ class Clock:
     def now_ms(self) -> int:
         return self.now_us() // 1000
 
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     def read(self) -> Reading:
         ahead_ns = self._beyond_monotonic_ns(self._wall_ns) - self.zero_ns
         slept_ns = self._beyond_monotonic_ns(self._boot_ns)

@@ -21,7 +21,7 @@ from kafka.admin import ConfigResource
 
 from harness import __main__ as program
 from harness.model import FileSeam, KafkaAddress
-from harness.runner.world import real, services
+from harness.runner.world import log, services
 from harness.runner.world.history_files import HistoryFiles
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
@@ -117,7 +117,7 @@ def main() -> None:
     with (
         patch.dict(kafka.TOPIC_CONFIG, {"segment.bytes": str(SMALLEST_SEGMENT)}),
         patch.object(services, "EmbeddedKafka", Broker),
-        patch.object(real, "HistoryFiles", ByRetention),
+        patch.object(log, "HistoryFiles", ByRetention),
     ):
         program.main()
 

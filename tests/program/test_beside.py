@@ -50,11 +50,11 @@ if "harness.drivers.chaos_worker" in sys.orig_argv:
     import time
     from pathlib import Path
     from harness.runner.world.fake import FakeWorld
-    begin = FakeWorld.await_fleet
+    begin = FakeWorld.await_ready
     def held(world):
         while not Path("go").exists(): time.sleep(0.02)
         return begin(world)
-    FakeWorld.await_fleet = held
+    FakeWorld.await_ready = held
 """
 
 

@@ -328,13 +328,13 @@ def is_started(world: FakeWorld) -> bool:
 
 
 def is_loaded(world: FakeWorld) -> bool:
-    return world.load_status().finished
+    return world.status().finished
 
 
 def is_done(world: FakeWorld) -> bool:
     """By its own word, and the results are about to have stood still for long enough."""
     progress = world.engine.progress()
-    return is_loaded(world) and progress is not None and progress.offsets == world.end_offsets()
+    return is_loaded(world) and progress is not None and progress.offsets == world.ends()
 
 
 @pytest.mark.parametrize(

@@ -387,7 +387,7 @@ def test_sigterm_ends_a_run_in_order(tmp_path):
         "import time; from harness.runner.world.fake import FakeWorld\n"
         "def hold(*_):\n"
         "    while True: time.sleep(0.05)\n"
-        "FakeWorld.await_fleet = hold\n"
+        "FakeWorld.await_ready = hold\n"
         "from harness.__main__ import main; main()\n"
     )
     process = subprocess.Popen(

@@ -36,26 +36,26 @@ class Gone(FakeWorld):
         self._is_read = True
         return super().stop_observing()
 
-    def send_marks(self, marks):
+    def send(self, marks):
         self._ask(KAFKA)
-        super().send_marks(marks)
+        super().send(marks)
         self._marks += 1
 
-    def results(self):
+    def rows(self):
         self._ask(REDIS)
-        return super().results()
+        return super().rows()
 
     def snapshot(self):
         self._ask(REDIS)
         return super().snapshot()
 
-    def end_offsets(self):
+    def ends(self):
         self._ask(KAFKA)
-        return super().end_offsets()
+        return super().ends()
 
-    def read_log(self):
+    def read(self):
         self._ask(KAFKA)
-        return super().read_log()
+        return super().read()
 
     def _ask(self, service):
         if service == self.service and self._has_come():
@@ -64,7 +64,7 @@ class Gone(FakeWorld):
     def _has_come(self):
         if self._is_read:
             return not self.is_back_to_be_read
-        moments = {"opening": self._marks > 0, "load": self._sent > 500, "drain": self.load_status().finished}
+        moments = {"opening": self._marks > 0, "load": self._sent > 500, "drain": self.status().finished}
         return moments.get(self.when, False)
 
 
@@ -218,7 +218,7 @@ def test_a_fault_that_finds_the_service_gone_is_no_break_of_the_harness(tmp_path
 class Broken(FakeWorld):
     """Every service is there, and the harness breaks."""
 
-    def end_offsets(self):
+    def ends(self):
         raise HarnessError("a bug")
 
 
@@ -232,10 +232,10 @@ def test_what_no_service_explains_is_still_an_error(tmp_path):
 class Unprinted(FakeWorld):
     """What prints the results fails from the end of the drain on."""
 
-    def results(self):
+    def rows(self):
         if self.fault.over() and self._recorder is None and self._epoch_ms is not None:
             raise UnreadableError("`read.py` was to print the results and ended with exit code 1: it said nothing")
-        return super().results()
+        return super().rows()
 
 
 def test_results_of_a_drained_engine_that_nobody_can_print_are_unread(tmp_path):

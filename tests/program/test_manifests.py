@@ -159,7 +159,7 @@ def test_a_job_that_has_read_all_of_the_log_is_stuck_beside_other_work_too(tmp_p
 
 
 def test_one_that_has_more_to_read_may_be_starved_or_wrong(tmp_path, monkeypatch):
-    monkeypatch.setattr(FakeWorld, "end_offsets", lambda _: dict.fromkeys(range(4), 1_000_000))
+    monkeypatch.setattr(FakeWorld, "ends", lambda _: dict.fromkeys(range(4), 1_000_000))
     verdict = beside_other_work(tmp_path, monkeypatch)
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("starved",))
@@ -175,7 +175,8 @@ def test_one_that_was_killed_and_is_not_back_may_be_starved_whatever_it_had_read
     )
     run: Any = SimpleNamespace(
         poller=SimpleNamespace(unless_away=lambda *_: {0: 10}),
-        world=SimpleNamespace(end_offsets=None, fault=SimpleNamespace(settled=lambda: is_back)),
+        log=SimpleNamespace(ends=None),
+        fault=SimpleNamespace(settled=lambda: is_back),
         abort_causes=causes,
         _progress=lambda: SimpleNamespace(offsets={0: 10}),
     )

@@ -405,7 +405,7 @@ class Filling(FakeWorld):
     left = 5 * MB
 
     def filled(self):
-        return super().load_status().sent > 1000
+        return super().status().sent > 1000
 
     def free(self):
         return {str(self._store.path): self.left if self.filled() else 1000 * MB, "tmp": 1000 * MB}
@@ -414,19 +414,19 @@ class Filling(FakeWorld):
 class BrokerGone(Filling):
     """... and that is the end of the broker."""
 
-    def load_status(self):
+    def status(self):
         if self.filled():
             raise HarnessError("The ad servers broke off.")
-        return super().load_status()
+        return super().status()
 
-    def read_log(self):
+    def read(self):
         raise HarnessError("Kafka at 127.0.0.1:9092 does not answer.")
 
 
 class Torn(Filling):
     """... and the run's own files can't be written any more."""
 
-    def read_log(self):
+    def read(self):
         full()
 
 
@@ -503,7 +503,7 @@ def test_a_run_that_can_keep_no_log_says_why_and_recheck_is_honest(tmp_path, wor
 
 def test_what_is_expected_does_not_hide_why_a_run_ended(tmp_path, monkeypatch):
     class Broken(FakeWorld):
-        def read_log(self):
+        def read(self):
             monkeypatch.setattr(pq, "write_table", full)
             raise HarnessError("Kafka does not answer.")
 

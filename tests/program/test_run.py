@@ -153,9 +153,9 @@ class Hidden(FakeWorld):
 
     by = 0
 
-    def results(self):
-        rows = super().results()
-        if not self._epoch_ms or not self.load_status().finished:
+    def rows(self):
+        rows = super().rows()
+        if not self._epoch_ms or not self.status().finished:
             return rows
         place = next(i for i, row in enumerate(rows) if row.field.isdigit() and self.is_early(row))
         changed = rows[place]._replace(value=str(int(rows[place].value) + self.by))
@@ -218,7 +218,7 @@ class Away(FakeWorld):
     since_ms = 0
 
     def reachable(self):
-        if self.load_status().finished and not self.since_ms:
+        if self.status().finished and not self.since_ms:
             self.since_ms = self.now_ms()
         return not self.since_ms or self.now_ms() - self.since_ms >= 20_000
 
@@ -240,9 +240,9 @@ class Tallied(FakeWorld):
 
     readings = 0
 
-    def results(self):
+    def rows(self):
         Tallied.readings += 1
-        return super().results()
+        return super().rows()
 
 
 def test_of_an_engine_that_is_not_ready_all_results_are_read_once_and_not_at_every_beat(tmp_path, monkeypatch):
@@ -320,8 +320,8 @@ def test_honest_runs_pass_whatever_the_seed(tmp_path_factory, seed, preset, rate
 class Elsewhere(FakeWorld):
     """An engine whose keys are not those that are looked for."""
 
-    def results(self):
-        return [row._replace(key=f"stats:{row.key}:views") for row in super().results()]
+    def rows(self):
+        return [row._replace(key=f"stats:{row.key}:views") for row in super().rows()]
 
 
 def test_counts_under_other_keys_are_named_with_the_lines_that_the_manifest_needs(tmp_path):
@@ -348,8 +348,8 @@ def test_counts_under_other_keys_are_named_with_the_lines_that_the_manifest_need
 )
 def test_a_layout_that_names_our_windows_is_waited_for_no_longer(tmp_path, rows, seconds):
     class Writes(FakeWorld):
-        def results(self):
-            opens = super().results()[0].field if super().results() else "0"
+        def rows(self):
+            opens = super().rows()[0].field if super().rows() else "0"
             return [row._replace(field=row.field.format(window=opens)) for row in rows]
 
     _, store, _ = fake_run(tmp_path, Writes, manifest=replace(fake.MANIFEST, ready_s=120.0))
@@ -361,7 +361,7 @@ def test_a_layout_that_names_our_windows_is_waited_for_no_longer(tmp_path, rows,
 
 
 class InAnotherDatabase(FakeWorld):
-    def results(self):
+    def rows(self):
         return []
 
     def other_databases(self):
@@ -377,8 +377,8 @@ def test_counts_in_another_database_are_found(tmp_path):
 class Ended(FakeWorld):
     """Its engine ends as soon as it was started."""
 
-    def send_marks(self, marks):
-        super().send_marks(marks)
+    def send(self, marks):
+        super().send(marks)
         self.engine.kill()
 
 
@@ -551,7 +551,7 @@ class Swept(FakeWorld):
     """The kernel kills something of the run when a third of the load is sent."""
 
     def swept(self):
-        return super().load_status().sent > 1000
+        return super().status().sent > 1000
 
     def memory(self):
         return replace(super().memory(), killed=int(self.swept()))
@@ -560,10 +560,10 @@ class Swept(FakeWorld):
 class SweptFleet(Swept):
     """... and that was the fleet."""
 
-    def load_status(self):
+    def status(self):
         if self.swept():
             raise HarnessError("The fleet ended with -9.")
-        return super().load_status()
+        return super().status()
 
 
 def test_a_fleet_that_the_kernel_killed_leaves_a_verdict(tmp_path):
@@ -619,9 +619,9 @@ def test_the_wait_before_the_closing_events_is_no_silence_of_the_engine(tmp_path
 class Counting(FakeWorld):
     scans = 0
 
-    def results(self):
-        type(self).scans += self.load_status().finished
-        return super().results()
+    def rows(self):
+        type(self).scans += self.status().finished
+        return super().rows()
 
 
 def test_all_results_are_read_only_when_there_is_something_new(tmp_path):
@@ -641,12 +641,12 @@ class Locked(FakeWorld):
     failed = 0
     read_failed = False
 
-    def results(self):
+    def rows(self):
         """Once it fails between a look and the reading."""
-        if self.load_status().finished and not self.read_failed:
+        if self.status().finished and not self.read_failed:
             self.read_failed = True
             raise UnreadableError("`read.py` ended with exit code 1: database is locked")
-        return super().results()
+        return super().rows()
 
     def snapshot(self):
         self.since_ms = self.since_ms or self.now_ms()

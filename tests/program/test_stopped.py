@@ -57,8 +57,8 @@ class EndsByItself(FakeWorld):
         self.last_look = True
         return super().stop_observing()
 
-    def results(self) -> list[Row]:
-        rows = super().results()
+    def rows(self) -> list[Row]:
+        rows = super().rows()
         if self.last_look and self.engine.alive():
             for key in self._keys:
                 for name, count in self._redis.hashes.get(key, {}).items():
@@ -77,10 +77,10 @@ def test_an_engine_that_ends_by_itself_behind_its_last_reading_is_read_again(tmp
 class ShutsDown(FakeWorld):
     """Its engine takes the results with it."""
 
-    def results(self) -> list[Row]:
+    def rows(self) -> list[Row]:
         if not self.engine.alive():
             raise ConnectionError("refused")
-        return super().results()
+        return super().rows()
 
 
 def test_results_that_went_with_the_engine_leave_the_first_reading_to_be_judged(tmp_path):
@@ -95,10 +95,10 @@ def test_what_is_expected_is_nowhere_in_the_run_while_the_engine_lives(tmp_path)
     seen: set[bool] = set()
 
     class Looked(FakeWorld):
-        def results(self) -> list[Row]:
+        def rows(self) -> list[Row]:
             if self.engine.alive():
                 seen.add(any(tmp_path.glob("*/expected.parquet")))
-            return super().results()
+            return super().rows()
 
     _, store = in_world(tmp_path, Looked)
 
@@ -110,7 +110,7 @@ def test_what_is_expected_is_nowhere_in_the_run_while_the_engine_lives(tmp_path)
 
 
 class Interrupted(FakeWorld):
-    def start_load(self, epoch_ms: int) -> None:
+    def go(self, epoch_ms: int) -> None:
         raise KeyboardInterrupt
 
 

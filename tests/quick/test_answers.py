@@ -41,16 +41,17 @@ class Results:
     """A world of which only the results are looked at."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.held: list[Row] = []
+        self.results = self.servers = self.fault = self
 
     def reachable(self) -> bool:
         return True
 
     def snapshot(self) -> object:
-        return tuple(self.rows)
+        return tuple(self.held)
 
-    def results(self) -> list[Row]:
-        return self.rows
+    def rows(self) -> list[Row]:
+        return self.held
 
 
 def asked(question, folder):
@@ -85,7 +86,7 @@ def test_marks_are_answered_when_their_cells_hold_what_they_make_of_them(kind, t
     seen = [answers.answered(awaited)]
 
     for row in rows:
-        world.rows.append(row)
+        world.held.append(row)
         seen.append(answers.answered(awaited))
 
     assert seen[0] == 0
@@ -97,7 +98,7 @@ def test_marks_are_answered_when_their_cells_hold_what_they_make_of_them(kind, t
 
 def test_a_count_that_is_too_small_answers_some_of_them(tmp_path):
     world, answers, marks, rows = asked(TOML, tmp_path)
-    world.rows = [rows[0]._replace(value="2")]
+    world.held = [rows[0]._replace(value="2")]
 
     assert answers.answered(answers.awaited(marks)) == 2
 
@@ -109,7 +110,7 @@ def test_one_of_several_windows_is_an_answer(tmp_path):
     """A job whose windows are off by one step is wrong, and not stuck."""
     world, answers, marks, rows = asked(SLIDING, tmp_path)
     counts = [row for row in rows if row.key.startswith("orders:")]
-    world.rows = counts[1:]
+    world.held = counts[1:]
 
     assert len(counts) == 2
     assert answers.answered(answers.awaited(marks)) == PARTITIONS

@@ -43,7 +43,7 @@ class Metered(Side):
         )
         engine = SimpleNamespace(pid=0, freeze=lambda: None, thaw=lambda: None)
         world = SimpleNamespace(engine=engine)
-        run.world = SimpleNamespace(now_ms=lambda: 9_100)
+        run.clock = SimpleNamespace(now_ms=lambda: 9_100)
         work = cast(CountedWork, Counting())
         super().__init__("head", cast(SideRun, run), cast(RealWorld, world), work, {}, start=3)
         self._readings: Iterator[Used] = iter(readings)
@@ -123,7 +123,7 @@ def test_a_side_waits_for_its_epoch_before_it_can_be_sent_anything():
     class Waiting(SideRun):
         def __init__(self) -> None:
             self.begun = cast(Any, SimpleNamespace(set=lambda: log.append("begun")))
-            self.world = cast(Any, SimpleNamespace(load_status=lambda: SimpleNamespace(finished=True)))
+            self.fleet = cast(Any, SimpleNamespace(status=lambda: SimpleNamespace(finished=True)))
 
         def _begin_load(self) -> str:
             log.append("load")

@@ -23,11 +23,12 @@ class World:
     def __init__(self, step_ms: int, open_for_ms: int) -> None:
         self.sent: list[Any] = []
         self.step_ms, self.open_for_ms = step_ms, open_for_ms
+        self.log = self.clock = self
 
     def now_ms(self) -> int:
         return NOW_MS
 
-    def send_marks(self, marks: Any) -> None:
+    def send(self, marks: Any) -> None:
         self.sent.append(marks)
 
     def closes_ms_of(self, marks: Any) -> int:
@@ -123,7 +124,7 @@ def test_what_closes_the_last_windows_comes_in_every_partition_and_under_every_k
 def test_what_closes_a_window_is_sent_when_the_engine_has_read_what_lies_in_it():
     steps: list[str] = []
     world, _, marks = marking(final=True, await_read=lambda: steps.append("read"))
-    world.send_marks = lambda marks: steps.append("sent")
+    world.send = lambda marks: steps.append("sent")
 
     marks.open()
     marks.close(NOW_MS)

@@ -26,7 +26,7 @@ from harness.services import children
 from harness.runner.world.fake import FakeWorld
 def until(name):
     while not Path(name).exists(): time.sleep(0.01)
-begin, close = FakeWorld.await_fleet, FakeWorld.close
+begin, close = FakeWorld.await_ready, FakeWorld.close
 def held(world):
     child = children.spawn([sys.executable, "-c", "import time; time.sleep(600)"], name="child", log=Path("child.log"))
     Path("child.part").write_text(str(child.pid)); Path("child.part").rename("child")
@@ -37,7 +37,7 @@ def closing(world):
     until("closed")
     close(world)
 one_run.write_page = lambda *_: None
-FakeWorld.await_fleet, FakeWorld.close = held, closing
+FakeWorld.await_ready, FakeWorld.close = held, closing
 """
 NOHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
 

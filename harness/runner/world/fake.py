@@ -71,7 +71,9 @@ class _Slice(NamedTuple):
 
 
 class FakeWorld:
-    """See `harness.runner.world.base.World`."""
+    """See `harness.runner.world.base`: one simulation, which plays all parts but the engine and the fault."""
+
+    field = None
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class FakeWorld:
         self.engine = self._engine_of(manifest, spec.sink, self._misbehave)
         self._again: FakeEngine | None = None
         self.fault = registry.create(spec, manifest)
-        self.field = None
+        self.clock = self.results = self.fleet = self.log = self.servers = self.host = self
 
     def _engine_of(
         self, manifest: EngineManifest, sink: str, misbehave: str, made: type[FakeEngine] = FakeEngine
@@ -166,24 +168,24 @@ class FakeWorld:
     def open(self) -> None:
         self._encoder = Encoder(self._codec, 0)
 
-    def await_fleet(self) -> str:
+    def await_ready(self) -> str:
         return ""
 
-    def send_marks(self, marks: Sequence[Sentinel]) -> None:
+    def send(self, marks: Sequence[Sentinel]) -> None:
         for mark in marks:
             self._records[mark.partition] += self._as_records([self._encoder.mark(mark)])
 
-    def start_load(self, epoch_ms: int) -> None:
+    def go(self, epoch_ms: int) -> None:
         self._epoch_ms = epoch_ms
         self._encoder = Encoder(self._codec, epoch_ms)
         self._go_on(0)
 
-    def extend_load(self, segments: Sequence[Segment]) -> None:
+    def extend(self, segments: Sequence[Segment]) -> None:
         first, tape = self._reel.load.slices_settled, appended(self._reel.spec, segments)
         self._reel = Schedule(tape)
         self._go_on(first)
 
-    def complete_load(self) -> None:
+    def complete(self) -> None:
         first, self._grows = self._reel.load.slices_settled, False
         self._go_on(first)
 
@@ -267,7 +269,7 @@ class FakeWorld:
     def cpu_s(self, engine: Engine) -> float:
         return engine.ran_ms / 1000 if isinstance(engine, FakeEngine) else 0.0
 
-    def load_status(self) -> LoadStatus:
+    def status(self) -> LoadStatus:
         return LoadStatus(self._sent, self._sent, self._sent, self._ended)
 
     @property
@@ -330,7 +332,7 @@ class FakeWorld:
     def memory(self) -> Memory:
         return Memory(1_000_000_000, self.engine.killed_for_memory)
 
-    def end_offsets(self) -> Mapping[int, int]:
+    def ends(self) -> Mapping[int, int]:
         return {partition: len(records) for partition, records in enumerate(self._records)}
 
     def reachable(self) -> bool:
@@ -343,7 +345,7 @@ class FakeWorld:
         names = self._keys
         return {name: dict(self._redis.hashes[name]) for name in names if name in self._redis.hashes}
 
-    def results(self) -> list[Row]:
+    def rows(self) -> list[Row]:
         return [Row(k, f, v, "hash") for k, fields in sorted(self._redis.hashes.items()) for f, v in fields.items()]
 
     def expiring(self) -> Expiring | None:
@@ -353,7 +355,7 @@ class FakeWorld:
     def other_databases(self) -> Mapping[int, int]:
         return {}
 
-    def read_log(self) -> Generator[Mapping[str, Any]]:
+    def read(self) -> Generator[Mapping[str, Any]]:
         parts = []
         for partition, records in enumerate(self._records):
             values, keys = [r.value for r in records], [r.key for r in records]

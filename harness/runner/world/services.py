@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 
 import redis
 
+from harness.config import server_needs
 from harness.engines import yahoo_conf
 from harness.engines.warm import Starts
 from harness.faults import registry
 from harness.install import jvm
 from harness.install.archives import BEING_MADE
 from harness.model import EngineManifest, HarnessError, KafkaAddress, RedisAddress, RunSpec, UsageError, redacted
+from harness.runner.world.server_refusals import Refusals
 from harness.runner.world.serving import Serving
 from harness.services import security
 from harness.services.children import Child
@@ -40,6 +42,7 @@ class Services:
         self.embedded_kafka: EmbeddedKafka | None = None
         self.embedded_redis: EmbeddedRedis | None = None
         self.links: dict[str, Link] = {}
+        self.refusals: Refusals | None = None
         self._kafka: KafkaAddress | None = None
         self._client: redis.Redis | None = None
         self._kafka_serves = Serving("Kafka", lambda: self.kafka.bootstrap, lambda: _child_of(self.embedded_kafka))
@@ -75,6 +78,17 @@ class Services:
         address = self._open_redis()
         self._client = connect(address)
         return self._as_engine_sees(kafka, address)
+
+    def watch_refusals(self, topic: str) -> None:
+        """Compare the counters of external servers with those of now."""
+        spec, kafka = self._spec, self.kafka
+        self.refusals = Refusals(
+            kafka if kafka.external else None,
+            self.client if spec.redis else None,
+            redacted(spec.redis),
+            topic,
+            server_needs.wanted(spec, self._manifest),
+        )
 
     def _open_kafka(self) -> KafkaAddress:
         if self._spec.kafka:
