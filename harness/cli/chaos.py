@@ -69,7 +69,7 @@ def chaos(
         return
     if resume:
         refuse_beside_resume(context, "jobs")
-    asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
+    asked = drive_chaos.ChaosSelection(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
     place, settings = (
         drive_chaos.resume(resume, jobs)
         if resume

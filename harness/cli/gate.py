@@ -17,7 +17,7 @@ from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resum
 from harness.cli.scenario_flags import EVENTS
 from harness.drivers import gate as drive_gate
 from harness.drivers import gate_calibration
-from harness.drivers.gate import Asked
+from harness.drivers.gate import GateRequest
 from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, history
 from harness.experiments.gating.baseline import REFERENCE, is_baseline
@@ -105,7 +105,7 @@ def gate(
             refuse_beside_resume(context, "calibrate")
         elif not base:
             raise UsageError("--base is missing: say of what, as in `streamgauge gate --calibrate --base spark`.")
-        begun = gate_calibration.Asked(
+        begun = gate_calibration.CalibrationRequest(
             base, engine, flags, budget * 60, drive_gate.settings_of(burst or 0, budget * 60)
         )
         _calibrate(gate_calibration.resume(resume) if resume else gate_calibration.begin(begun, out), as_json=as_json)
@@ -119,7 +119,9 @@ def gate(
         history.refuse_unusable(history_at)
     usual = USUAL_STORED if is_baseline(base) else USUAL
     too_slow = ANY if saves else _share(threshold or usual)
-    found, place = drive_gate.drive(Asked(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out)
+    found, place = drive_gate.drive(
+        GateRequest(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out
+    )
     for said in _kept(reports_gated.read(Folder(place)), saves, history_at):
         console.say(said)
     # A threshold that was typed is a usage error if the measurement can't resolve it; the default one is not.

@@ -16,7 +16,7 @@ from harness.drivers import one_run
 from harness.drivers.parallel_cases import Beside
 from harness.engines import manifest as manifests
 from harness.experiments import chaos, upgrade
-from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
+from harness.experiments.chaos import NO_FAULT, ChaosCase, Ran, Seen, Tier
 from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.host import cgroup, needs
@@ -38,7 +38,7 @@ DEFAULT_ENGINES = ("spark",)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChaosSelection:
     """The selection from a tier. Faults replace its list, engines and sinks select from it; empty: all."""
 
     engines: tuple[str, ...] = ()
@@ -51,12 +51,12 @@ class Asked:
         named = {"engine": self.engines, "sink": self.sinks, "fault": self.faults}
         return {name: list(values) for name, values in named.items() if values}
 
-    def wants(self, case: Case) -> bool:
+    def wants(self, case: ChaosCase) -> bool:
         return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
 
 
 def begin(
-    tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path, jobs: int | None = None
+    tier: Tier, asked: ChaosSelection, flags: Mapping[str, Any], out: Path, jobs: int | None = None
 ) -> tuple[Folder, Settings]:
     """Resolve every case and create the experiment, so that a mistake in any case is reported before the first run."""
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
@@ -85,7 +85,7 @@ def begin(
     return place, settings
 
 
-def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
+def _refuse_engines_beside(tier: Tier, asked: ChaosSelection) -> None:
     engines = dict.fromkeys(row.engine for row in tier.cases)
     for engine in asked.engines:
         manifests.load(engine)  # reports a misspelled one
@@ -96,7 +96,7 @@ def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
         )
 
 
-def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
+def _cases(tier: Tier, asked: ChaosSelection, seed: int, workload: str) -> list[ChaosCase]:
     rows = tier.cases
     if asked.faults:
         written = tuple(registry.parse(fault).text for fault in asked.faults)  # with default moments filled in
@@ -118,7 +118,7 @@ def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
     return left
 
 
-def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -> None:
+def _refuse_unknown_sinks(asked: ChaosSelection, sinks_of: Mapping[str, Sequence[str]]) -> None:
     engines = asked.engines or tuple(sinks_of)
     known = dict.fromkeys(sink for engine in engines for sink in sinks_of[engine])
     for sink in asked.sinks:
@@ -138,7 +138,7 @@ def _public(settings: Settings) -> Settings:
     return {**settings, "keys": plan.public(settings["keys"]), "flags": plan.public(settings["flags"])}
 
 
-def resolve(settings: Settings, case: Case) -> Resolved:
+def resolve(settings: Settings, case: ChaosCase) -> Resolved:
     """Resolve the run of a case."""
     own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
     keys = {name: value for name, value in settings["keys"].items() if name not in own}
@@ -155,7 +155,7 @@ def drive(place: Folder, settings: Settings) -> chaos.Card:
 
 def _drive(place: Folder, settings: Settings) -> chaos.Card:
     public = _public(settings)
-    wanted: list[Case] = place.load("wanted", list[Case])
+    wanted: list[ChaosCase] = place.load("wanted", list[ChaosCase])
     before: list[Ran] = place.load("done", list[Ran])
     done = [each for each in before if not each.broken]
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
@@ -178,7 +178,7 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
     return card_of(place)
 
 
-def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
+def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
     """Return how many cases run at a time, after resolving each of them, which reports mistakes."""
     found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
     need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
@@ -225,7 +225,7 @@ def write_page(place: Folder) -> Page:
 def made(
     place: Folder,
     settings: Settings,
-    case: Case,
+    case: ChaosCase,
     twin: Path | None,
     *,
     screens: one_run.Screens = console.progress,
@@ -247,7 +247,7 @@ def made(
     return ran(case, result, _below(place, result.path))
 
 
-def ran(case: Case, result: Result, run: str) -> Ran:
+def ran(case: ChaosCase, result: Result, run: str) -> Ran:
     """Classify a case by its finished run."""
     faults, engine = ended(Store(result.path))
     seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
@@ -262,7 +262,7 @@ def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
     return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
 
 
-def _twin(place: Folder, case: Case, done: Sequence[Ran]) -> Path | None:
+def _twin(place: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:
     found = next((each for each in done if each.case == case.twin and each.run), None)
     return place.path / found.run if found and case.fault != NO_FAULT else None
 

@@ -22,7 +22,7 @@ from harness.drivers import search as drive_search
 from harness.engines import environments
 from harness.engines import manifest as manifests
 from harness.experiments import compare, repeat
-from harness.experiments.compare import Case, Leg, Ran, Settings
+from harness.experiments.compare import Leg, LegRun, Ran, Settings
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.faults import registry
@@ -37,14 +37,14 @@ from reports.result import Result
 if TYPE_CHECKING:
     from reports.page import Page
 
-Asked = Mapping[str, Any]  # only in memory with the password of a Redis
+CompareRequest = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
 ABOUT_S = 75.0  # the estimate for one run until some were timed
 
 
 def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
-) -> tuple[Folder, Asked]:
+) -> tuple[Folder, CompareRequest]:
     """Resolve every run, install every engine, and create the experiment, so that errors come before the first run."""
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
@@ -52,7 +52,7 @@ def begin(
     named, seed = engines, steady.tape.seed
     if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it supports no user's own workload
         engines = compare.with_reference(engines)
-    asked: Asked = {
+    asked: CompareRequest = {
         "named": named,
         "engines": engines,
         "keys": keys,
@@ -87,7 +87,7 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
     return replace(settings, rounds=rounds), {name: value for name, value in flags.items() if name != "repeat"}
 
 
-def resume(path: Path) -> tuple[Folder, Asked]:
+def resume(path: Path) -> tuple[Folder, CompareRequest]:
     place = Folder.open(path.absolute(), "compare")
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
     made = machine.get("streamgauge")
@@ -96,17 +96,17 @@ def resume(path: Path) -> tuple[Folder, Asked]:
             f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
             f"not belong in one table. Go on with version {made}, or compare anew."
         )
-    asked: Asked = place.load("asked", dict[str, Any])
+    asked: CompareRequest = place.load("asked", dict[str, Any])
     place.refuse_other_settings(asked["settings"], Settings)
     place.refuse_hidden(asked["flags"].get("redis", ""))
     return place, asked
 
 
-def _public(asked: Asked) -> Asked:
+def _public(asked: CompareRequest) -> CompareRequest:
     return {**asked, "flags": plan.public(asked["flags"])}
 
 
-def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
+def resolve(asked: CompareRequest, case: LegRun) -> tuple[RunSpec, EngineManifest]:
     watermark = asked["flags"].get("watermark", "0")
     own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
     flags = {**asked["flags"], **own}
@@ -116,7 +116,7 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
 
 
-def drive(place: Folder, asked: Asked) -> None:
+def drive(place: Folder, asked: CompareRequest) -> None:
     """Run all pending runs and searches, then write the page."""
     with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
         _drive(place, asked)
@@ -124,9 +124,9 @@ def drive(place: Folder, asked: Asked) -> None:
         place.finished(found.outcome, found.sentence)
 
 
-def _drive(place: Folder, asked: Asked) -> None:
+def _drive(place: Folder, asked: CompareRequest) -> None:
     machine: dict[str, Any] = place.load("environment", dict[str, Any])
-    wanted: list[Case] = place.load("wanted", list[Case])
+    wanted: list[LegRun] = place.load("wanted", list[LegRun])
     done: list[Ran] = place.load("done", list[Ran])
     searches: dict[str, str] = place.load("searches", dict[str, str])
 
@@ -153,7 +153,9 @@ def _drive(place: Folder, asked: Asked) -> None:
     write_page(place)
 
 
-def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec, EngineManifest]:
+def _search(
+    place: Folder, asked: CompareRequest, engine: str, begun: str | None
+) -> tuple[Folder, RunSpec, EngineManifest]:
     """Begin a search, or resume it from its directory, which holds all of its state."""
     if begun:
         own = drive_search.resume(place.path / begun)
@@ -171,14 +173,14 @@ def write_page(place: Folder) -> Page:
     return compare_page.write(place)
 
 
-def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
+def _run(place: Folder, asked: CompareRequest, case: LegRun, done: Sequence[Ran]) -> Ran:
     spec, manifest = resolve(asked, case)
     twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
     result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
     return ran(case, result, os.path.relpath(result.path, place.path))
 
 
-def ran(case: Case, result: Result, run: str) -> Ran:
+def ran(case: LegRun, result: Result, run: str) -> Ran:
     """Return the result of a run. A PASS with withheld figures is UNKNOWN, because the question was speed."""
     verdict = result.verdict
     if verdict.outcome is Outcome.PASS and result.withheld:

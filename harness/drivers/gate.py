@@ -36,7 +36,7 @@ WARM_UP_SHARE = 0.02  # of the budget, in each start
 
 
 @dataclass(frozen=True)
-class Asked:
+class GateRequest:
     """The arguments of a gate: the sides to compare, and the time it may take."""
 
     base: str
@@ -53,7 +53,7 @@ def settings_of(burst_events: int, budget_s: float) -> Settings:
     return replace(of_burst(burst_events), warm_up_s=WARM_UP_SHARE * budget_s)
 
 
-def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
+def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     then = baseline.read(asked.base, asked.flags, asked.burst_events) if baseline.is_baseline(asked.base) else None
     workload, texts = plan.workload_of(asked.flags), (REFERENCE if then else asked.base, asked.head)
     candidates = [look_up(text, asked.engine, workload) for text in texts]
@@ -122,7 +122,7 @@ def write_page(place: Folder) -> Page:
 class _Gate:
     """A gate in progress: it starts all sides again and again until the answer is known or the budget is used up."""
 
-    def __init__(self, place: Folder, asked: Asked, settings: Settings, then: Baseline | None) -> None:
+    def __init__(self, place: Folder, asked: GateRequest, settings: Settings, then: Baseline | None) -> None:
         self.place, self.asked, self.settings, self.then = place, asked, settings, then
         self.stored: Stored | None = then.stored() if then else None
         self.begun_s = time.monotonic()

@@ -28,7 +28,7 @@ KIND = "calibration"
 
 
 @dataclass(frozen=True)
-class Asked:
+class CalibrationRequest:
     """The arguments of a recording."""
 
     engine: str
@@ -47,14 +47,14 @@ class Took:
     round_stretches: int
 
 
-def begin(asked: Asked, out: Path) -> Folder:
+def begin(asked: CalibrationRequest, out: Path) -> Folder:
     _candidate(asked)
     place = Folder.create(out.absolute(), KIND)
     _keep(place, asked, [], environment.describe())
     return place
 
 
-def _candidate(asked: Asked) -> Candidate:
+def _candidate(asked: CalibrationRequest) -> Candidate:
     return look_up(asked.engine, asked.where, plan.workload_of(asked.flags))
 
 
@@ -64,7 +64,7 @@ def resume(path: Path) -> Folder:
 
 def drive(place: Folder) -> Calibrated:
     """Record all missing starts, then compute the answer."""
-    asked: Asked = place.load("asked", Asked)
+    asked: CalibrationRequest = place.load("asked", CalibrationRequest)
     with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` goes on with it"):
         while len(took := _took(place)) < asked.starts:
             number = len(took) + 1
@@ -84,7 +84,7 @@ def _took(place: Folder) -> list[Took]:
     return took
 
 
-def _keep(place: Folder, asked: Asked, took: Sequence[Took], machine: Mapping[str, Any]) -> None:
+def _keep(place: Folder, asked: CalibrationRequest, took: Sequence[Took], machine: Mapping[str, Any]) -> None:
     place.save(KIND, asked=asked, took=took, environment=machine)
 
 
@@ -92,7 +92,7 @@ def _file(place: Folder, number: int) -> Path:
     return place.path / f"rounds-{number}.jsonl"
 
 
-def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) -> Took:
+def _record(place: Folder, number: int, asked: CalibrationRequest, before: Sequence[Took]) -> Took:
     """Record one start of all arms. Rounds of an interrupted attempt are deleted first, so that they do not mix."""
     settings = replace(asked.settings, round_stretches=before[0].round_stretches) if before else asked.settings
     logs = place.path / "logs" / str(number)
@@ -112,7 +112,7 @@ def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) ->
     return Took(time.monotonic() - begun_s, sides.round_stretches)
 
 
-def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
+def _answer(place: Folder, asked: CalibrationRequest, took: Sequence[Took]) -> Calibrated:
     """Compute the answer for a gate, whose starts take less time because it has fewer sides."""
     each_s = GATE_SHARE * fmean(each.seconds for each in took)
     fit = max(FEWEST_STARTS, min(int(asked.budget_s / each_s), asked.settings.most_starts))

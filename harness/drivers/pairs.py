@@ -13,7 +13,7 @@ from harness.drivers.gate_sides import Sides, broker, planned
 from harness.experiments import pairing
 from harness.experiments.folder import Folder
 from harness.experiments.gating import gate
-from harness.experiments.pairing import KIND, Asked, Paired, Progress, Which, rounds_file
+from harness.experiments.pairing import KIND, Paired, PairsRequest, Progress, Which, rounds_file
 from harness.host.pinning import Placement, placement
 from harness.install import environment
 from harness.model import HarnessError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[str, Any], out: Path) -> Folder:
     """Resolve every engine first, so that a mistake in the last one is reported at once."""
     pairing.refuse_count(engines)
-    asked = Asked(tuple(engines), which, budget_s, flags, settings_of(0, budget_s))
+    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(0, budget_s))
     for engine in engines:
         planned(engine, "", asked.settings, flags)
     place = Folder.create(out.absolute(), KIND)
@@ -43,13 +43,13 @@ def resume(path: Path) -> Folder:
     return Folder.open(path.absolute(), KIND)
 
 
-def _save(place: Folder, asked: Asked, done: Sequence[Progress], machine: Mapping[str, Any]) -> None:
+def _save(place: Folder, asked: PairsRequest, done: Sequence[Progress], machine: Mapping[str, Any]) -> None:
     place.save(KIND, asked=asked, progress=done, environment=machine)
 
 
 def drive(place: Folder) -> Paired:
     """Measure every pair that is not measured yet, then write the page."""
-    asked: Asked = place.load("asked", Asked)
+    asked: PairsRequest = place.load("asked", PairsRequest)
     pairs = _Pairs(place, asked, placement())
     with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on with it"):
         console.say(f"two engines at a time: {pairs.placed.words}")
@@ -72,7 +72,7 @@ def write_page(place: Folder) -> Page:
 class _Pairs:
     """The measurement of pairs: each is started again and again until its budget is used up."""
 
-    def __init__(self, place: Folder, asked: Asked, placed: Placement) -> None:
+    def __init__(self, place: Folder, asked: PairsRequest, placed: Placement) -> None:
         self.place, self.asked, self.placed = place, asked, placed
 
     def begun(self) -> list[Progress]:
@@ -119,7 +119,7 @@ class _Pairs:
         return _planned(now, self.asked, sides.round_stretches) if start == 1 and not broken else now
 
 
-def _planned(now: Progress, asked: Asked, round_stretches: int) -> Progress:
+def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progress:
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from harness.experiments import chaos
-from harness.experiments.chaos import Case, Ran, Seen
+from harness.experiments.chaos import ChaosCase, Ran, Seen
 from harness.experiments.folder import Folder
 from harness.install.origin import ROOT
 from harness.model import UsageError
@@ -42,7 +42,7 @@ class Told(msgspec.Struct, frozen=True):
 class Worker:
     """One case, and its process."""
 
-    def __init__(self, place: Folder, number: int, case: Case, twin: Path | None, told: Path) -> None:
+    def __init__(self, place: Folder, number: int, case: ChaosCase, twin: Path | None, told: Path) -> None:
         self.case, self.beside = case, False
         self._name, self._told = f"case {number + 1}", told
         words = [str(place.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
@@ -86,10 +86,10 @@ class Beside:
     def __init__(
         self,
         place: Folder,
-        wanted: Sequence[Case],
+        wanted: Sequence[ChaosCase],
         done: Sequence[Ran],
         keep: Callable[[Ran], None],
-        twin: Callable[[Case], Path | None],
+        twin: Callable[[ChaosCase], Path | None],
     ) -> None:
         self._place, self._wanted, self._done, self._keep, self._twin = place, wanted, done, keep, twin
         self._workers: list[Worker] = []

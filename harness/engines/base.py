@@ -25,7 +25,7 @@ class Reached:
     at_ms: int
 
 
-class Seam(NamedTuple):
+class RestartOffsets(NamedTuple):
     """The offsets per partition at which the next start begins."""
 
     restored: tuple[int, ...] = ()  # first offsets that are not in the restored state; (): unknown
@@ -167,8 +167,8 @@ class Engine(Protocol):
     def committed(self, batch: int) -> bool:
         """Return whether the batch is durably done (Spark: commits/N exists)."""
 
-    def seam(self) -> Seam:
+    def seam(self) -> RestartOffsets:
         """Return the offsets that the next start will restore. Call while the engine is down."""
 
-    def began(self) -> Seam:
+    def began(self) -> RestartOffsets:
         """Return the offsets that the running process reports as restored."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from harness.engines.base import Member, Reached, Seam
+from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
 from harness.engines.group_progress import Commits
 from harness.engines.job import Job
@@ -319,13 +319,13 @@ class FakeEngine:
     def committed(self, batch: int) -> bool:
         return batch <= self._committed
 
-    def seam(self) -> Seam:
+    def seam(self) -> RestartOffsets:
         restored = self._planned.get(self._committed, {})
         written = self._planned.get(self._committed + 1, restored)
-        return Seam(tuple(restored.values()), tuple(written.values()))
+        return RestartOffsets(tuple(restored.values()), tuple(written.values()))
 
-    def began(self) -> Seam:
-        return Seam()
+    def began(self) -> RestartOffsets:
+        return RestartOffsets()
 
     def crank(self) -> None:
         """Do the work that is due: one batch every BATCH_MS, after the start-up."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import complaint, yahoo_conf
-from harness.engines.base import Member, Reached, Seam
+from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.flink import kept_checkpoint
@@ -268,11 +268,11 @@ class ProcessEngine:
     def job(self) -> Job:
         return Job(self._manifest, self._surroundings, self._config.checkpoint)
 
-    def seam(self) -> Seam:
-        return Seam(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else Seam()
+    def seam(self) -> RestartOffsets:
+        return RestartOffsets(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else RestartOffsets()
 
-    def began(self) -> Seam:
-        return Seam(spark_checkpoint.in_order(self._progress.restored()))
+    def began(self) -> RestartOffsets:
+        return RestartOffsets(spark_checkpoint.in_order(self._progress.restored()))
 
     def follow(self, group: GroupProgress) -> None:
         """Let `group` write the progress from now on."""

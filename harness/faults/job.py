@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from harness.engines import environments, manifest, own_options
-from harness.engines.base import Member, Seam
+from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
 from harness.faults.base import Context, Fault, Kind
@@ -62,7 +62,7 @@ class ChangeJob(Downtime):
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
         self._kept = ""
-        self._seam = Seam()
+        self._seam = RestartOffsets()
         self._stateless = False
 
     def take_down(self, now: Moment) -> str:
@@ -138,7 +138,7 @@ class ChangeJob(Downtime):
     def ignored(self) -> str:
         return self._kept
 
-    def seam(self) -> Seam:
+    def seam(self) -> RestartOffsets:
         return self._seam
 
     def stateless(self) -> bool:

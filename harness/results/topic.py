@@ -34,7 +34,7 @@ STALL_S = 30.0
 CHUNK = 5000
 
 
-class Topic(PolledStore):
+class KafkaTopic(PolledStore):
     """Continues reading at its last offsets, and keeps the last value of each cell."""
 
     form = "kafka:TOPIC"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.engines import environments
-from harness.engines.base import Member, Seam
+from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
@@ -39,13 +39,13 @@ class Changing(Downed):
     def become(self, job: Job) -> None:
         self.job = job
 
-    def seam(self) -> Seam:
+    def seam(self) -> RestartOffsets:
         assert not self.running
-        return Seam(self.on_disk, self.on_disk)
+        return RestartOffsets(self.on_disk, self.on_disk)
 
-    def began(self) -> Seam:
+    def began(self) -> RestartOffsets:
         assert self.running
-        return Seam(self.by_its_word)
+        return RestartOffsets(self.by_its_word)
 
     def members(self) -> tuple[Member, ...]:
         return (Member(7, 1, (self.program, "flink.py", str(self.orders)), leads=True),)

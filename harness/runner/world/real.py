@@ -31,7 +31,7 @@ from harness.host.oom_kills import Memory
 from harness.install import jvm
 from harness.judging.questions import keys_of
 from harness.kafka_log import parallel_readers
-from harness.kafka_log.parallel_readers import Topic
+from harness.kafka_log.parallel_readers import LogSource
 from harness.load.adaptive_load import GrowingLoad
 from harness.load.fleet import Load, send_marks
 from harness.metering.accounting import Accounting
@@ -486,7 +486,7 @@ class RealWorld:
 
     def read_log(self) -> Generator[Mapping[str, Any]]:
         ends, services, spec = self.end_offsets(), self._services, self._spec
-        topic = Topic(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
+        topic = LogSource(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
         with closing(parallel_readers.read_in_parts(topic, ends, self._store.logs)) as read:
             parts = iter(self._log.whole(read) if self._log else read)
             # A refused part is not delivered again, and a reader that goes on would lose it.

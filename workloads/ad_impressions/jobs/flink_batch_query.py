@@ -34,7 +34,7 @@ NEWER, OLDER = "newer", "older"
 BYTES = f"{KAFKA_INSIDE}common.serialization.ByteArrayDeserializer"
 
 
-class Topic:
+class FlinkTopicEnd:
     """The current end of the topic, by the Kafka client in Flink's connector."""
 
     def __init__(self, config: Config) -> None:

@@ -86,7 +86,7 @@ class Orders:
         return done
 
 
-class Topic:
+class OutputTopic:
     """The output topic: its earlier outputs, and new ones in whole transactions."""
 
     def __init__(self, config: Config) -> None:
@@ -132,7 +132,7 @@ class Topic:
 class Job:
     def __init__(self, config: Config, stopped: Callable[[], bool]) -> None:
         self._stopped = stopped
-        self._topic = Topic(config)
+        self._topic = OutputTopic(config)
         self._orders = Orders(self._topic.out(), config["watermark_ms"])
         self._progress = ProgressLog(config["progress_path"])
         self._consumer = open_consumer(config, {})
