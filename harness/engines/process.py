@@ -91,7 +91,7 @@ class ProcessEngine:
         self._surroundings = surroundings
         self._around = env
         _furnish(private)
-        self._take_orders()
+        self._prepare_start()
         self._progress = ProgressFile(Path(config.progress_path))
         self._group: GroupProgress | None = None
         self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
@@ -262,7 +262,7 @@ class ProcessEngine:
 
     def change(self, changed: Mapping[str, Any]) -> None:
         self._config = replace(self._config, **changed)
-        orders(self._manifest, self._config, self._private)
+        write_config(self._manifest, self._config, self._private)
 
     @property
     def job(self) -> Job:
@@ -290,13 +290,13 @@ class ProcessEngine:
             java_options=(),  # an archive of classes fits one job only
         )
         self._manifest, self._surroundings = job.manifest, job.surroundings
-        self._take_orders()
+        self._prepare_start()
 
-    def _take_orders(self) -> None:
+    def _prepare_start(self) -> None:
         """Set config file, command and environment of the next start."""
         manifest, config = self._manifest, self._config
-        self.orders = orders(manifest, config, self._private)
-        self._argv = self._argv_with(self.orders)
+        self.config_path = write_config(manifest, config, self._private)
+        self._argv = self._argv_with(self.config_path)
         self._env = environment_of(manifest, self._around, self._private, self._surroundings.python)
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
 
@@ -325,7 +325,7 @@ class ProcessEngine:
         folder = self._private / name
         folder.mkdir()
         config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = self._argv_with(orders(self._manifest, config, folder))
+        argv = self._argv_with(write_config(self._manifest, config, folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -386,7 +386,7 @@ class ProcessEngine:
         return self._child
 
 
-def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
+def write_config(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
     """Write the config file of an engine, in the format that it reads."""
     if manifest.progress_group:  # the progress is the group's; the job's own is kept beside it
         config = replace(config, progress_path=str(Path(config.progress_path).with_name(JOBS_OWN_PROGRESS)))

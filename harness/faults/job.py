@@ -21,7 +21,7 @@ from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
+from harness.faults.change import STANDING, config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Field, Moment, done
@@ -44,7 +44,7 @@ QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""
 SAVEPOINT = "execution.state-recovery.path"  # of Flink: the state to begin with
 SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may contain a plus
 
-Orders = Mapping[str, Any]
+ConfigKeys = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
@@ -52,7 +52,9 @@ class ChangeJob(Downtime):
 
     by_results = True
 
-    def __init__(self, spec: FaultSpec, context: Context, to: EngineManifest, asked: Orders, back: Orders) -> None:
+    def __init__(
+        self, spec: FaultSpec, context: Context, to: EngineManifest, asked: ConfigKeys, back: ConfigKeys
+    ) -> None:
         super().__init__(spec, context)
         self._to, self._clean = to, spec.options["stop"] == CLEAN
         self._asked, self._back = asked, back
@@ -111,8 +113,8 @@ class ChangeJob(Downtime):
         asked = f", told {told}" if (told := difference(self._asked, self._back)) else ""
         if self._to.simulated:
             return f"process {leads.pid} runs {self._to.id}{asked}"
-        _, orders = orders_of(now.engine)
-        if any(orders.get(key) != value for key, value in self._asked.items()):
+        _, config = config_of(now.engine)
+        if any(config.get(key) != value for key, value in self._asked.items()):
             return ""
         # Two versions of an engine run the same file, each with the Python of its own environment.
         words = [word for word in map(Path, leads.command) if word.name == program_of(self._to).name]
@@ -210,7 +212,7 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"{own.id} and {to.id} tell their progress in other ways")
     if missing:
         return Idle(spec, tuple(missing))
-    return down(spec, ChangeJob(spec, context, to, *_orders(spec, context, to)), context)
+    return down(spec, ChangeJob(spec, context, to, *_changed_keys(spec, context, to)), context)
 
 
 def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterator[str]:
@@ -250,7 +252,7 @@ def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
         yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
 
 
-def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orders, Orders]:
+def _changed_keys(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[ConfigKeys, ConfigKeys]:
     """Return the run configs for the new question and for the previous one."""
     options, given = spec.options, context.spec.conf
     told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}

@@ -137,19 +137,19 @@ def _nothing(wanted: Wanted) -> str:
             f"database {number} holds {many(keys, 'key')}" for number, keys in wanted.elsewhere.items()
         )
         return (
-            f"the job wrote nothing to the database of Redis that its orders name, but {where}: connect to the whole "
-            "address under `redis` in the orders, its number at the end included"
+            f"the job wrote nothing to the database of Redis that its run config names, but {where}: connect to the whole "
+            "address under `redis` in the run config, its number at the end included"
         )
     if wanted.prefix:
         return (
             f"the job wrote nothing to Redis below the prefix {wanted.prefix!r}: does it put `redis_prefix` of its "
-            f"orders before each key, also of those that it reads? Or {_when_closed(wanted)}"
+            f"run config before each key, also of those that it reads? Or {_when_closed(wanted)}"
         )
     if wanted.done >= wanted.count:
         done = f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis"
         return f"{done}: {_when_closed(wanted)}; or does it take them for no events? The first is {wanted.record}"
     return (
-        "the job wrote nothing to Redis: does it read the topic that `topic` in its orders names, all partitions from "
+        "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions from "
         'their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to the '
         f"address under `redis` there? Or {_when_closed(wanted)}"
     )
@@ -162,7 +162,7 @@ def _when_closed(wanted: Wanted) -> str:
     return (
         "if its results come when windows close, its watermark is held back, for later events closed the window: by a "
         f"source task that reads no partition (a parallelism above the {wanted.partitions} partitions of the topic) or "
-        "by a lateness above `watermark_ms` in its orders"
+        "by a lateness above `watermark_ms` in its run config"
     )
 
 
@@ -367,7 +367,7 @@ def _place(time_ms: int, wanted: Wanted) -> str:
         if time_ms - offset in wanted.windows:
             return name
     if any(start < time_ms < start + length for start in wanted.windows):
-        return f"no multiple of the {length} ms of a window (`window_ms` in its orders), but a moment within it"
+        return f"no multiple of the {length} ms of a window (`window_ms` in its run config), but a moment within it"
     for hours in range(-MOST_HOURS, MOST_HOURS + 1):
         if time_ms - hours * HOUR_MS in wanted.windows:
             return f"its start by a clock {hours:+d} h away from UTC"

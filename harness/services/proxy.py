@@ -343,7 +343,7 @@ async def _main(link: str) -> None:
         writer.close()
 
     road = await asyncio.start_server(proxy.serve, LOOPBACK, 0)
-    control = await asyncio.start_server(take_orders, LOOPBACK, 0)
+    control = await asyncio.start_server(take_commands, LOOPBACK, 0)
     ports = {"port": road.sockets[0].getsockname()[1], "control": control.sockets[0].getsockname()[1]}
     print(json.dumps(ports), flush=True)
     async with road, control:

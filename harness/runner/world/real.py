@@ -154,7 +154,7 @@ class RealWorld:
             self._engine.start()
         self._load = self._load_of(self._spec, self._topic, self._store.path, self._private)
         self._load.start()
-        orders = self._services.open()
+        addresses = self._services.open()
         address = self._services.kafka
         made.create(address, self._topic, self._spec.tape.partitions, appended=self._spec.time == "append")
         if self._manifest.group:
@@ -172,7 +172,7 @@ class RealWorld:
             self._topic,
             server_needs.wanted(self._spec, self._manifest),
         )
-        self._engine.change(orders)
+        self._engine.change(addresses)
         if self._manifest.progress_group:
             self._engine.follow(self._group_progress(self._manifest.progress_group, address))
         self._load.tell(address)
@@ -338,7 +338,7 @@ class RealWorld:
             length_ms=length_ms_of(spec),
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
-            config=self.engine.orders,
+            config=self.engine.config_path,
             log=self._store.logs / "results.log",
             clock=self._store.clock,
             parts=results_of(spec.tape).parts,

@@ -16,8 +16,8 @@ from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, pr
 from workloads.ad_impressions.jobs.flink_query import make_environment
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.run_config import read_config
 
 
 def main(config_path: str) -> None:

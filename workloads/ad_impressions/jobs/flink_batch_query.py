@@ -27,8 +27,8 @@ from workloads.ad_impressions.jobs.flink_query import (
 from workloads.ad_impressions.jobs.flink_range import ALL, conditions, range_options
 from workloads.jobs.batches import Offsets
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config
 from workloads.jobs.redis_sinks import absolute, write_batch
+from workloads.jobs.run_config import Config
 
 NEWER, OLDER = "newer", "older"
 BYTES = f"{KAFKA_INSIDE}common.serialization.ByteArrayDeserializer"

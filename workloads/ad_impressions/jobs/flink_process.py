@@ -23,9 +23,9 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
 from workloads.ad_impressions.jobs.flink_late import LateLog, is_named
 from workloads.ad_impressions.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
-from workloads.jobs.orders import Config, engine_options
 from workloads.jobs.progress_log import ProgressLog
 from workloads.jobs.redis_results import connect
+from workloads.jobs.run_config import Config, engine_options
 
 FLINK_HOME = Path(pyflink.__file__).parent
 LOOK_EVERY_S = 0.2

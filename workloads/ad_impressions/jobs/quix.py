@@ -25,9 +25,9 @@ from quixstreams.sinks.base import BatchingSink, SinkBatch
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.reference import is_time, parse
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, now_ms, tell_settings
 from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.run_config import Config, read_config
 
 OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and a dot in their names
 COMMIT_EVERY_S = 0.25

@@ -23,9 +23,9 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from workloads.enrichment.jobs.enriched import Windows
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.plain_process import CONSUME_MAX, CONSUME_WAIT_S, open_consumer
 from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.run_config import Config, read_config
 
 FLUSH_EVERY_S = 0.1
 IDLE_S = 1.0

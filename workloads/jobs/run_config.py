@@ -17,7 +17,7 @@ OF_SERVICES = ("kafka", "redis", "redis_prefix")  # keys that the run config may
 
 
 def read_config(path: str) -> Config:
-    return {**json.loads(Path(path).read_bytes()), "orders": path}
+    return {**json.loads(Path(path).read_bytes()), "config_path": path}
 
 
 def engine_options(config: Config) -> dict[str, str]:
@@ -30,6 +30,6 @@ def await_services(config: Config) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not config["kafka"]["bootstrap"]:
         if time.monotonic() > deadline_s:
-            sys.exit(f"After {PATIENCE_S:.0f} s {config['orders']} still does not say where Kafka is.")
+            sys.exit(f"After {PATIENCE_S:.0f} s {config['config_path']} still does not say where Kafka is.")
         time.sleep(LOOK_EVERY_S)
-        config |= {key: value for key, value in read_config(config["orders"]).items() if key in OF_SERVICES}
+        config |= {key: value for key, value in read_config(config["config_path"]).items() if key in OF_SERVICES}
