@@ -369,7 +369,7 @@ def _check_own(manifest: EngineManifest) -> None:
         raise expected(
             "command",
             list(manifest.command),
-            "{config}, the path of the engine's run config, as one of its words: nothing else says which topic to read,",
+            "{config}, the path of the engine's run config, as one of its words: only there is the topic to read,",
         )
 
 

@@ -137,8 +137,8 @@ def _nothing(wanted: Wanted) -> str:
             f"database {number} holds {many(keys, 'key')}" for number, keys in wanted.elsewhere.items()
         )
         return (
-            f"the job wrote nothing to the database of Redis that its run config names, but {where}: connect to the whole "
-            "address under `redis` in the run config, its number at the end included"
+            f"the job wrote nothing to the database of Redis that its run config names, but {where}: connect to the "
+            "whole address under `redis` in the run config, its number at the end included"
         )
     if wanted.prefix:
         return (
@@ -149,8 +149,8 @@ def _nothing(wanted: Wanted) -> str:
         done = f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis"
         return f"{done}: {_when_closed(wanted)}; or does it take them for no events? The first is {wanted.record}"
     return (
-        "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions from "
-        'their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to the '
+        "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions \"
+        'from their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to the '
         f"address under `redis` there? Or {_when_closed(wanted)}"
     )
 

@@ -59,8 +59,8 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
     if manifest.evidence != "none":
         return UsageError(
             f"{waited} its checkpoint held no committed batch. {_named(manifest)} has evidence = "
-            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its run config "
-            'names. If it keeps none there, write: evidence = "none"'
+            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its \"
+            'run config names. If it keeps none there, write: evidence = "none"'
         )
     if manifest.progress_group:
         return UsageError(
@@ -72,9 +72,9 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
         )
     wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no line of progress"
     return UsageError(
-        f"{waited} {wrote} to the file that `progress_path` in its run config names. {_named(manifest)} promises progress: "
-        "the key `progress` left out means true. If it commits its offsets to a consumer group when all below them is "
-        'done and written, write: progress = "group:NAME". '
+        f"{waited} {wrote} to the file that `progress_path` in its run config names. {_named(manifest)} promises "
+        "progress: the key `progress` left out means true. If it commits its offsets to a consumer group when all below "
+        'them is done and written, write: progress = "group:NAME". '
         "If the job reports none, add this line above [[sinks]]: "
         "progress = false"
     )

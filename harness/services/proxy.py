@@ -335,7 +335,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 async def _main(link: str) -> None:
     proxy = Proxy(link)
 
-    async def take_orders(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def take_commands(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while line := await reader.readline():
                 writer.write(json.dumps(asdict(proxy.obey(json.loads(line)))).encode() + b"\n")

@@ -92,10 +92,10 @@ public class KafkaStreamsJob {
     private volatile KafkaStreams streams;
 
     public static void main(String[] arguments) throws Exception {
-        new KafkaStreamsJob(orders(arguments)).run();
+        new KafkaStreamsJob(readConfig(arguments)).run();
     }
 
-    static JsonNode orders(String[] arguments) throws IOException {
+    static JsonNode readConfig(String[] arguments) throws IOException {
         // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
         return JSON.readTree(new File(arguments[0]));
