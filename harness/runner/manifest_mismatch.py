@@ -59,7 +59,7 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
     if manifest.evidence != "none":
         return UsageError(
             f"{waited} its checkpoint held no committed batch. {_named(manifest)} has evidence = "
-            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its \"
+            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its "
             'run config names. If it keeps none there, write: evidence = "none"'
         )
     if manifest.progress_group:
