@@ -150,8 +150,8 @@ def _nothing(wanted: Wanted) -> str:
         return f"{done}: {_when_closed(wanted)}; or does it take them for no events? The first is {wanted.record}"
     return (
         "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions "
-        'from their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to the '
-        f"address under `redis` there? Or {_when_closed(wanted)}"
+        'from their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to '
+        f"the address under `redis` there? Or {_when_closed(wanted)}"
     )
 
 

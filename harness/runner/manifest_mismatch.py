@@ -73,8 +73,8 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
     wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no line of progress"
     return UsageError(
         f"{waited} {wrote} to the file that `progress_path` in its run config names. {_named(manifest)} promises "
-        "progress: the key `progress` left out means true. If it commits its offsets to a consumer group when all below "
-        'them is done and written, write: progress = "group:NAME". '
+        "progress: the key `progress` left out means true. If it commits its offsets to a consumer group when all "
+        'below them is done and written, write: progress = "group:NAME". '
         "If the job reports none, add this line above [[sinks]]: "
         "progress = false"
     )
