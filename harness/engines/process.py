@@ -268,10 +268,14 @@ class ProcessEngine:
     def job(self) -> Job:
         return Job(self._manifest, self._surroundings, self._config.checkpoint)
 
-    def seam(self) -> RestartOffsets:
-        return RestartOffsets(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else RestartOffsets()
+    def restart_offsets(self) -> RestartOffsets:
+        return (
+            RestartOffsets(*spark_checkpoint.restart_offsets(self._checkpoint))
+            if self._checkpoint
+            else RestartOffsets()
+        )
 
-    def began(self) -> RestartOffsets:
+    def restored(self) -> RestartOffsets:
         return RestartOffsets(spark_checkpoint.in_order(self._progress.restored()))
 
     def follow(self, group: GroupProgress) -> None:
@@ -279,7 +283,7 @@ class ProcessEngine:
         self._group = group
         group.start()
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         """Keep the options given to the run; replace the predecessor's own options by the new job's."""
         given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
         self._config = replace(
@@ -319,7 +323,7 @@ class ProcessEngine:
         self._child = None
         return ghost
 
-    def second(self) -> Driver:
+    def start_second(self) -> Driver:
         name = f"engine-{self._starts}-second-{len(self._ghosts) + 1}"
         progress = Path(self._config.progress_path).with_name(f"progress-{name}.jsonl")
         folder = self._private / name

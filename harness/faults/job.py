@@ -64,7 +64,7 @@ class ChangeJob(Downtime):
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
         self._kept = ""
-        self._seam = RestartOffsets()
+        self._restart_offsets = RestartOffsets()
         self._stateless = False
 
     def take_down(self, now: Moment) -> str:
@@ -76,13 +76,13 @@ class ChangeJob(Downtime):
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
         self._stateless = left_nothing(now.engine.checkpoint)
-        self._seam = now.engine.seam()
+        self._restart_offsets = now.engine.restart_offsets()
         self._set_before = {key: in_plan(now.engine, key) for key in self._set_before}
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
-        now.engine.become(Job(self._to, surroundings, state))
+        now.engine.swap_job(Job(self._to, surroundings, state))
         if self._anew and self._means == "anew":
-            options = {**self._asked["options"], **self._from_the_seam(now.field.topic if now.field else "")}
+            options = {**self._asked["options"], **self._from_restart_offsets(now.field.topic if now.field else "")}
             self._asked = {**self._asked, "options": options}
         if self._elsewhere and now.field:
             self._turn_to_a_new_topic(now.field)
@@ -95,13 +95,13 @@ class ChangeJob(Downtime):
         kafka.create_topic(field.kafka_address, name, self._partitions)
         self._asked, self._back = {**self._asked, "topic": name}, {**self._back, "topic": field.topic}
 
-    def _from_the_seam(self, topic: str) -> Mapping[str, str]:
+    def _from_restart_offsets(self, topic: str) -> Mapping[str, str]:
         """Set the start offsets of a job without state, which by default starts elsewhere."""
-        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._seam.restored))})}
+        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._restart_offsets.restored))})}
 
     def borne(self, now: Moment) -> bool:
         """The old job's plans prove nothing: the new job has to plan something itself."""
-        planned = sum(self._seam.written) if now.progress else 0
+        planned = sum(self._restart_offsets.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
     def proof(self, now: Moment) -> str:
@@ -124,14 +124,14 @@ class ChangeJob(Downtime):
 
     def undo(self, now: Moment) -> str:
         if self._own:
-            now.engine.become(self._own)
+            now.engine.swap_job(self._own)
             if self._asked != self._back:
                 now.engine.change(self._back)
         return "it got its old job back" if self._stateless else "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
-        if not self._seam.restored and not self.refused():
-            self._seam = now.engine.began()
+        if not self._restart_offsets.restored and not self.refused():
+            self._restart_offsets = now.engine.restored()
         kept = (kept_by(key, before, in_plan(now.engine, key)) for key, before in self._set_before.items())
         self._kept = "; ".join(filter(None, kept))
         found = "no state was left to copy" if self._stateless else ""
@@ -140,8 +140,8 @@ class ChangeJob(Downtime):
     def ignored(self) -> str:
         return self._kept
 
-    def seam(self) -> RestartOffsets:
-        return self._seam
+    def restart_offsets(self) -> RestartOffsets:
+        return self._restart_offsets
 
     def stateless(self) -> bool:
         return self._stateless

@@ -118,7 +118,7 @@ class TwoDrivers(ProcessStrike):
 
     def inject(self, now: Moment) -> str:
         self._first = pids_of(chosen(now.engine, is_driver))
-        self._second = now.engine.second()
+        self._second = now.engine.start_second()
         second = pids_of(chosen(self._second, is_driver))
         return f"a second driver ({listed(second)}) was started beside the first ({listed(self._first)})"
 

@@ -74,7 +74,7 @@ class Strike(ABC):
         """Return the part of the change without effect; "" if all of it took effect."""
         return ""
 
-    def seam(self) -> RestartOffsets:
+    def restart_offsets(self) -> RestartOffsets:
         """Return where a changed engine began."""
         return RestartOffsets()
 
@@ -178,8 +178,8 @@ class Struck:
                 colour=self._strike.colour,
                 refused=self._strike.refused(),
                 ignored=self._strike.ignored(),
-                restored=self._strike.seam().restored,
-                written=self._strike.seam().written,
+                restored=self._strike.restart_offsets().restored,
+                written=self._strike.restart_offsets().written,
                 stateless=self._strike.stateless(),
             ),
         )

@@ -36,14 +36,14 @@ class Changing(Downed):
     by_its_word: tuple[int, ...] = ()
     program: str = FLINK
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         self.job = job
 
-    def seam(self) -> RestartOffsets:
+    def restart_offsets(self) -> RestartOffsets:
         assert not self.running
         return RestartOffsets(self.on_disk, self.on_disk)
 
-    def began(self) -> RestartOffsets:
+    def restored(self) -> RestartOffsets:
         assert self.running
         return RestartOffsets(self.by_its_word)
 

@@ -95,7 +95,7 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
         return None
 
 
-def seam(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def restart_offsets(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the ends of the newest commit and of the newest plan, by partition; empty if they can't be read."""
     newest, plans = newest_commit(checkpoint), numbers(checkpoint / "offsets")
     try:
