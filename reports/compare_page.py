@@ -116,7 +116,7 @@ def _next(found: Compared) -> Section:
 
 
 def _table(found: Compared) -> Section:
-    header, lines = compared.whole(found.found)
+    header, lines = compared.full_table(found.found)
     unknown = left_out(header, lines)
     return Section(
         "table",

@@ -119,7 +119,7 @@ def rows(found: Table) -> list[list[str]]:
     return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in found.rows]
 
 
-def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
+def full_table(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return the table with every figure, and its interval if it has one."""
     header = ("engine", "verdict", *(heading for heading, _, _ in FIGURES.values()), COST)
     return header, [
@@ -162,7 +162,7 @@ def with_interval(interval: Interval | None, name: str) -> str:
 
 
 def markdown(found: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
-    header, lines = whole(found)
+    header, lines = full_table(found)
     told = [f"**{found.outcome.value}**: {found.sentence}", "", f"    {command}", ""]
     told += table_lines(header, lines)
     told += ["", ABOUT_COST, "", ", ".join(f"{name} {value}" for name, value in machine)]

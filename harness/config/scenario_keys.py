@@ -82,7 +82,7 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _whole(low: int, high: int) -> Reader:
+def _integer(low: int, high: int) -> Reader:
     def read(value: Any) -> int:
         number = as_whole(value)
         if number is None or not low <= number <= high:
@@ -200,7 +200,7 @@ def _limit(value: Any) -> int | None:
     if value == "any":
         return None
     try:
-        return int(_whole(0, 2**53)(value))
+        return int(_integer(0, 2**53)(value))
     except Wrong:
         raise Wrong(f'a whole number from 0 to {2**53:,}, or "any",') from None
 
@@ -269,11 +269,11 @@ KEYS: dict[str, Key] = {
     ),
     "backfill_kill": Key(Reader(_flag), False, "kill that batch when it has written half, and start it again"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
-    "seed": Key(_whole(0, MOST_SEED), 1, "seed of all randomness"),
-    "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),
-    "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
-    "probes": Key(_whole(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
-    "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
+    "seed": Key(_integer(0, MOST_SEED), 1, "seed of all randomness"),
+    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of senders"),
+    "campaigns": Key(_integer(1, 100_000), 100, "campaigns, each with 10 ads"),
+    "probes": Key(_integer(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
+    "partitions": Key(_integer(1, 1000), 4, "partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
     "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
     "time": Key(_choice(get_args(Time)), EVENT_TIME, "by which an event belongs to a window", "the event's own"),
@@ -292,7 +292,7 @@ KEYS: dict[str, Key] = {
         "a kill at the worst moment that the engine has",
     ),
     "states": Key(
-        _whole(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
+        _integer(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
     ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "requires": Key(_some(get_args(Required)), [], "what the scenario is about, without which a run shows nothing"),
@@ -315,7 +315,7 @@ KEYS: dict[str, Key] = {
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
     "redis_prefix": Key(_text("TEXT"), "", "what all keys of the run in --redis begin with", "none"),
     "reset": Key(Reader(_flag), False, "empty the database of --redis first, if streamgauge used it before"),
-    "repeat": Key(_whole(1, 1000), 1, "number of fresh runs, each with the next seed"),
+    "repeat": Key(_integer(1, 1000), 1, "number of fresh runs, each with the next seed"),
     "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
     "checksum": Key(
         Reader(_flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"

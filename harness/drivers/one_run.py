@@ -32,7 +32,7 @@ from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.services import children
-from harness.services.external import claim_external, look_at_external
+from harness.services.external import check_external, claim_external
 from harness.services.redis import find_server
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, short_path, under_way
@@ -54,7 +54,7 @@ def refuse_the_impossible(
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. {instead}")
-    look_at_external(spec)
+    check_external(spec)
 
 
 def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:

@@ -26,7 +26,7 @@ from harness.terminal.command_end import ONCE_MORE, short_path
 from harness.util.texts import many
 from harness.util.wait import DeadlinePassed, wait_until
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 STOP_DEADLINE_S = 60.0
 
 
@@ -103,7 +103,7 @@ class Beside:
                 if not self._workers:
                     return
                 board.show([worker.line for worker in self._workers])
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_EVERY_S)
 
     def _collect(self) -> None:
         for worker in [each for each in self._workers if not each.alive()]:

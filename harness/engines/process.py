@@ -146,7 +146,7 @@ class ProcessEngine:
         if not self._manifest.progress:
             return None
         if self._group and not self.alive():  # read its last commit
-            self._group.look()
+            self._group.poll()
         told = self._progress.newest()
         if self._checkpoint is None:
             return told

@@ -480,7 +480,7 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
 
     def claimed(spec: RunSpec, _: object) -> list[str]:
         seen.append(spec.redis)
@@ -505,7 +505,7 @@ def test_one_database_for_many_cases_has_to_be_one_that_may_be_emptied(call, tmp
 
 
 def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
     monkeypatch.setattr(one_run, "claim_external", lambda *_: [])
     keys = "[keys]\nredis = 'redis://:geheim@host:6379/1'\nreset = true\n"
     (tmp_path / MINE).write_text((tmp_path / MINE).read_text() + keys)

@@ -11,7 +11,7 @@ from typing import Any
 Config = dict[str, Any]
 
 OWN_OPTION = "streamgauge."  # an option of the job, which is not passed to the engine
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 PATIENCE_S = 300.0
 OF_SERVICES = ("kafka", "redis", "redis_prefix")  # keys that the run config may get later
 
@@ -31,5 +31,5 @@ def await_services(config: Config) -> None:
     while not config["kafka"]["bootstrap"]:
         if time.monotonic() > deadline_s:
             sys.exit(f"After {PATIENCE_S:.0f} s {config['config_path']} still does not say where Kafka is.")
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
         config |= {key: value for key, value in read_config(config["config_path"]).items() if key in OF_SERVICES}

@@ -7,7 +7,7 @@ from harness.judging.checks import explained, removed, reruns, seam
 from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import many
 
 
@@ -83,7 +83,7 @@ def _copies(case: RunFacts, short: list[Difference]) -> str:
 def _orphaned(case: RunFacts, short: list[Difference]) -> str:
     """Report two writers that created the same window at once; "" if no hash is orphaned."""
     orphans = [stray for stray in case.observed.strays if stray.kind == "orphan"]
-    held = sum(whole(stray.value) or 0 for stray in orphans)
+    held = sum(parse_int64(stray.value) or 0 for stray in orphans)
     exactly = "exactly as many" if held == -sum(d.surplus for d in short) else many(held, "event")
     hashes = "1 orphaned hash" if len(orphans) == 1 else f"{len(orphans):,} orphaned hashes"
     return f"{exactly} lie in {hashes}, to which no campaign refers" if orphans else ""

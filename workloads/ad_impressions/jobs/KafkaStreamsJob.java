@@ -375,7 +375,7 @@ public class KafkaStreamsJob {
      * before the seam: what Kafka has too may count from there.
      */
     private static final class Progress extends Thread {
-        private static final int LOOK_EVERY_MS = 100;
+        private static final int POLL_EVERY_MS = 100;
         private final int partitions;
         private final String application;
         private final Admin admin;
@@ -433,7 +433,7 @@ public class KafkaStreamsJob {
                     end(error);
                 }
                 try {
-                    Thread.sleep(LOOK_EVERY_MS);
+                    Thread.sleep(POLL_EVERY_MS);
                 } catch (InterruptedException error) {
                     end(error);
                 }
