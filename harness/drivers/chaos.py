@@ -80,9 +80,9 @@ def begin(
         },
     }
     jobs_of(settings, wanted)
-    place = Folder.create(out.absolute(), "chaos")
-    place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
-    return place, settings
+    experiment = Folder.create(out.absolute(), "chaos")
+    experiment.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
+    return experiment, settings
 
 
 def _refuse_engines_beside(tier: Tier, asked: ChaosSelection) -> None:
@@ -128,10 +128,10 @@ def _refuse_unknown_sinks(asked: ChaosSelection, sinks_of: Mapping[str, Sequence
 
 
 def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
-    place = Folder.open(path.absolute(), "chaos")
-    settings: Settings = place.load("settings", dict[str, Any])
-    place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
-    return place, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
+    experiment = Folder.open(path.absolute(), "chaos")
+    settings: Settings = experiment.load("settings", dict[str, Any])
+    experiment.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
+    return experiment, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
 
 
 def _public(settings: Settings) -> Settings:
@@ -145,20 +145,20 @@ def resolve(settings: Settings, case: ChaosCase) -> Resolved:
     return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, manifests.load)
 
 
-def drive(place: Folder, settings: Settings) -> chaos.Card:
+def drive(experiment: Folder, settings: Settings) -> chaos.Card:
     """Run all pending cases, then write the card in all its formats."""
-    with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` goes on from there"):
-        found = _drive(place, settings)
-        place.finished(found.outcome, found.sentence)
+    with experiment.going_on(f"`streamgauge chaos --resume {short_path(experiment.path)}` goes on from there"):
+        found = _drive(experiment, settings)
+        experiment.finished(found.outcome, found.sentence)
     return found
 
 
-def _drive(place: Folder, settings: Settings) -> chaos.Card:
+def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
     public = _public(settings)
-    wanted: list[ChaosCase] = place.load("wanted", list[ChaosCase])
-    before: list[Ran] = place.load("done", list[Ran])
+    wanted: list[ChaosCase] = experiment.load("wanted", list[ChaosCase])
+    before: list[Ran] = experiment.load("done", list[Ran])
     done = [each for each in before if not each.broken]
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
 
     def keep(ran: Ran) -> None:
         done.append(ran)
@@ -166,16 +166,16 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
         console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
         if ran.is_again:
             console.say("  It went beside another run, and is made again alone.")
-        place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
+        experiment.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
-        Beside(place, wanted, done, keep, lambda case: _twin(place, case, done)).drive(jobs)
+        Beside(experiment, wanted, done, keep, lambda case: _twin(experiment, case, done)).drive(jobs)
     else:
         for case in chaos.pending(wanted, done):
             console.say(chaos.announced(case, wanted))
-            keep(made(place, settings, case, _twin(place, case, done)))
-    write_page(place)
-    return card_of(place)
+            keep(made(experiment, settings, case, _twin(experiment, case, done)))
+    write_page(experiment)
+    return card_of(experiment)
 
 
 def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
@@ -208,22 +208,22 @@ def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
     return ""
 
 
-def card_of(place: Folder) -> chaos.Card:
+def card_of(experiment: Folder) -> chaos.Card:
     """Build the card from the stored results."""
-    settings: Settings = place.load("settings", dict[str, Any])
-    done: list[Ran] = place.load("done", list[Ran])
+    settings: Settings = experiment.load("settings", dict[str, Any])
+    done: list[Ran] = experiment.load("done", list[Ran])
     return chaos.card(done, _claims(done, plan.workload_of({**settings["keys"], **settings["flags"]})))
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page, also of an interrupted experiment. Drawing is slow to import, and most commands draw nothing."""
     from reports import chaos_page
 
-    return chaos_page.write(place, card_of(place))
+    return chaos_page.write(experiment, card_of(experiment))
 
 
 def made(
-    place: Folder,
+    experiment: Folder,
     settings: Settings,
     case: ChaosCase,
     twin: Path | None,
@@ -235,16 +235,16 @@ def made(
     spec, manifest = resolve(settings, case)
     if lacks := registry.create(spec, manifest).needs:
         return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
-    before = {each.path for each in runs(place.runs)}
+    before = {each.path for each in runs(experiment.runs)}
     try:
-        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens, every_option=every_option)
+        result = one_run.drive(spec, manifest, experiment.runs, twin=twin, screens=screens, every_option=every_option)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - an error under this fault must not stop the other cases
-        new = [each for each in runs(place.runs) if each.path not in before and each.owner.mark == owner_mark()]
-        broken = next((_below(place, each.path) for each in new), "")
+        new = [each for each in runs(experiment.runs) if each.path not in before and each.owner.mark == owner_mark()]
+        broken = next((_below(experiment, each.path) for each in new), "")
         return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
-    return ran(case, result, _below(place, result.path))
+    return ran(case, result, _below(experiment, result.path))
 
 
 def ran(case: ChaosCase, result: Result, run: str) -> Ran:
@@ -262,9 +262,9 @@ def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
     return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
 
 
-def _twin(place: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:
+def _twin(experiment: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:
     found = next((each for each in done if each.case == case.twin and each.run), None)
-    return place.path / found.run if found and case.fault != NO_FAULT else None
+    return experiment.path / found.run if found and case.fault != NO_FAULT else None
 
 
 def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
@@ -272,5 +272,5 @@ def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
     return {(engine, sink): manifests.load(engine, workload).sink(sink).guarantee for engine, sink in places}
 
 
-def _below(place: Folder, path: Path) -> str:
-    return os.path.relpath(path, place.path)
+def _below(experiment: Folder, path: Path) -> str:
+    return os.path.relpath(path, experiment.path)

@@ -51,12 +51,12 @@ class Teller(PlainProgress):
 
 
 def work(experiment: str, number: str, twin: str, told: str) -> int:
-    place, teller = Folder(Path(experiment)), Teller(Path(told))
-    wanted: list[ChaosCase] = place.load("wanted", list[ChaosCase])
-    settings: dict[str, Any] = place.load("settings", dict[str, Any])
+    opened, teller = Folder(Path(experiment)), Teller(Path(told))
+    wanted: list[ChaosCase] = opened.load("wanted", list[ChaosCase])
+    settings: dict[str, Any] = opened.load("settings", dict[str, Any])
     try:
         found = chaos.made(
-            place,
+            opened,
             settings,
             wanted[int(number)],
             Path(twin) if twin else None,

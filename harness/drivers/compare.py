@@ -73,10 +73,10 @@ def begin(
             )
     for manifest in needed.values():
         environments.prepare(manifest, console.say)
-    place = Folder.create(out.absolute(), "compare")
+    experiment = Folder.create(out.absolute(), "compare")
     machine = environment.describe()
-    place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
-    return place, asked
+    experiment.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
+    return experiment, asked
 
 
 def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
@@ -88,18 +88,19 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
 
 
 def resume(path: Path) -> tuple[Folder, CompareRequest]:
-    place = Folder.open(path.absolute(), "compare")
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    experiment = Folder.open(path.absolute(), "compare")
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
     made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
-            f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
+            f"{experiment.path} was begun with version {made} of streamgauge, and this is {__version__}: "
+            f"figures of both do "
             f"not belong in one table. Go on with version {made}, or compare anew."
         )
-    asked: CompareRequest = place.load("asked", dict[str, Any])
-    place.refuse_other_settings(asked["settings"], Settings)
-    place.refuse_hidden(asked["flags"].get("redis", ""))
-    return place, asked
+    asked: CompareRequest = experiment.load("asked", dict[str, Any])
+    experiment.refuse_other_settings(asked["settings"], Settings)
+    experiment.refuse_hidden(asked["flags"].get("redis", ""))
+    return experiment, asked
 
 
 def _public(asked: CompareRequest) -> CompareRequest:
@@ -116,22 +117,24 @@ def resolve(asked: CompareRequest, case: LegRun) -> tuple[RunSpec, EngineManifes
     return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
 
 
-def drive(place: Folder, asked: CompareRequest) -> None:
+def drive(experiment: Folder, asked: CompareRequest) -> None:
     """Run all pending runs and searches, then write the page."""
-    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
-        _drive(place, asked)
-        found = compared.read(place).found
-        place.finished(found.outcome, found.sentence)
+    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` goes on from there"):
+        _drive(experiment, asked)
+        found = compared.read(experiment).found
+        experiment.finished(found.outcome, found.sentence)
 
 
-def _drive(place: Folder, asked: CompareRequest) -> None:
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
-    wanted: list[LegRun] = place.load("wanted", list[LegRun])
-    done: list[Ran] = place.load("done", list[Ran])
-    searches: dict[str, str] = place.load("searches", dict[str, str])
+def _drive(experiment: Folder, asked: CompareRequest) -> None:
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
+    wanted: list[LegRun] = experiment.load("wanted", list[LegRun])
+    done: list[Ran] = experiment.load("done", list[Ran])
+    searches: dict[str, str] = experiment.load("searches", dict[str, str])
 
     def keep() -> None:
-        place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches)
+        experiment.save(
+            "compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches
+        )
 
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
@@ -141,43 +144,43 @@ def _drive(place: Folder, asked: CompareRequest) -> None:
             f"about {left / 60:.0f} minutes left"
         )
         began_s = time.monotonic()
-        done.append(_run(place, asked, case, done))
+        done.append(_run(experiment, asked, case, done))
         took_s.append(time.monotonic() - began_s)
         console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
         keep()
     for engine in asked["engines"] if asked["search"] else ():
-        own, spec, manifest = _search(place, asked, engine, searches.get(engine))
-        searches[engine] = os.path.relpath(own.path, place.path)
+        own, spec, manifest = _search(experiment, asked, engine, searches.get(engine))
+        searches[engine] = os.path.relpath(own.path, experiment.path)
         keep()
         drive_search.drive(own, spec, manifest)
-    write_page(place)
+    write_page(experiment)
 
 
 def _search(
-    place: Folder, asked: CompareRequest, engine: str, begun: str | None
+    experiment: Folder, asked: CompareRequest, engine: str, begun: str | None
 ) -> tuple[Folder, RunSpec, EngineManifest]:
     """Begin a search, or resume it from its directory, which holds all of its state."""
     if begun:
-        own = drive_search.resume(place.path / begun)
+        own = drive_search.resume(experiment.path / begun)
         return own, *drive_search.resolved(own)
     keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
     spec, manifest = plan.resolve(SEARCHED, keys, flags, manifests.load)
-    return drive_search.begin(spec, manifest, search.QUICK, place.path / "searches"), spec, manifest
+    return drive_search.begin(spec, manifest, search.QUICK, experiment.path / "searches"), spec, manifest
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import compare_page
 
-    return compare_page.write(place)
+    return compare_page.write(experiment)
 
 
-def _run(place: Folder, asked: CompareRequest, case: LegRun, done: Sequence[Ran]) -> Ran:
+def _run(experiment: Folder, asked: CompareRequest, case: LegRun, done: Sequence[Ran]) -> Ran:
     spec, manifest = resolve(asked, case)
     twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
-    result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
-    return ran(case, result, os.path.relpath(result.path, place.path))
+    result = one_run.drive(spec, manifest, experiment.runs, twin=experiment.path / twin.run if twin else None)
+    return ran(case, result, os.path.relpath(result.path, experiment.path))
 
 
 def ran(case: LegRun, result: Result, run: str) -> Ran:

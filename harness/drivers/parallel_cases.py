@@ -42,14 +42,14 @@ class Told(msgspec.Struct, frozen=True):
 class Worker:
     """One case, and its process."""
 
-    def __init__(self, place: Folder, number: int, case: ChaosCase, twin: Path | None, told: Path) -> None:
+    def __init__(self, experiment: Folder, number: int, case: ChaosCase, twin: Path | None, told: Path) -> None:
         self.case, self.beside = case, False
         self._name, self._told = f"case {number + 1}", told
-        words = [str(place.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
+        words = [str(experiment.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
         self._child = children.spawn(
             [sys.executable, "-m", "harness.drivers.chaos_worker", *words],
             name=self._name,
-            log=place.path / "logs" / f"case-{number + 1}.log",
+            log=experiment.path / "logs" / f"case-{number + 1}.log",
             cwd=ROOT,
         )
 
@@ -85,13 +85,13 @@ class Beside:
 
     def __init__(
         self,
-        place: Folder,
+        experiment: Folder,
         wanted: Sequence[ChaosCase],
         done: Sequence[Ran],
         keep: Callable[[Ran], None],
         twin: Callable[[ChaosCase], Path | None],
     ) -> None:
-        self._place, self._wanted, self._done, self._keep, self._twin = place, wanted, done, keep, twin
+        self._experiment, self._wanted, self._done, self._keep, self._twin = experiment, wanted, done, keep, twin
         self._workers: list[Worker] = []
 
     def drive(self, jobs: int) -> None:
@@ -120,7 +120,7 @@ class Beside:
                 return
             number = self._wanted.index(case)
             console.say(chaos.announced(case, self._wanted))
-            self._workers.append(Worker(self._place, number, case, self._twin(case), folder / f"{number}.json"))
+            self._workers.append(Worker(self._experiment, number, case, self._twin(case), folder / f"{number}.json"))
             for worker in self._workers if len(self._workers) > 1 else ():
                 worker.beside = True
 

@@ -126,7 +126,7 @@ class Recorder:
 
     def __init__(self, campaigns: Sequence[int]) -> None:
         self._campaigns = campaigns
-        self._places = {campaign: place for place, campaign in enumerate(campaigns)}
+        self._index_of = {campaign: index for index, campaign in enumerate(campaigns)}
         self._replies: list[object] = [[] for _ in campaigns]
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
@@ -156,13 +156,13 @@ class Recorder:
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
         self._saw_closed(at_us, [*self._closed_at_us])
-        for place, reply in self._hashes(at_us, replies):
-            if reply == self._replies[place]:
+        for index, reply in self._hashes(at_us, replies):
+            if reply == self._replies[index]:
                 continue
-            self._replies[place] = reply
-            old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
-            self._texts[place] = new
-            self._changed(at_us, place, old, new)
+            self._replies[index] = reply
+            old, new = self._texts[index], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[index] = new
+            self._changed(at_us, index, old, new)
             self.windows = max(self.windows, len(new))
         self._saw(at_us if began_us is None else began_us, None)
 
@@ -188,17 +188,17 @@ class Recorder:
 
     def _compare(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
         fields = [b"%d" % window_ms for window_ms in windows]
-        for place, reply in self._hashes(at_us, replies):
-            texts = self._texts[place]
+        for index, reply in self._hashes(at_us, replies):
+            texts = self._texts[index]
             old = {field: texts[field] for field in fields if field in texts}
             new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
             if old == new:
                 continue
-            self._replies[place] = None  # the next whole poll must be parsed, even if it returns what the last one did
+            self._replies[index] = None  # the next whole poll must be parsed, even if it returns what the last one did
             for field in old.keys() - new.keys():
                 del texts[field]
             texts.update(new)
-            self._changed(at_us, place, old, new)
+            self._changed(at_us, index, old, new)
 
     def unchanged(self, at_us: int, *, full: bool = True, began_us: int | None = None) -> None:
         """Record a poll with the same answer as the one before."""
@@ -222,8 +222,8 @@ class Recorder:
 
     def shows(self, campaign: int, window_ms: int) -> bool:
         """Return True if this cell was seen in any form, or is not polled."""
-        place = self._places.get(campaign)
-        return place is None or window_ms in self._counts[place]
+        index = self._index_of.get(campaign)
+        return index is None or window_ms in self._counts[index]
 
     @property
     def changed(self) -> Change | None:
@@ -270,12 +270,12 @@ class Recorder:
         A key of another type is a glitch. Other errors come from the service and show nothing of the results.
         """
         refused = None
-        for place, reply in enumerate(replies):
+        for index, reply in enumerate(replies):
             if isinstance(reply, list):
-                self._glitches.gone(at_us, self._campaigns[place], WHOLE_KEY)
-                yield place, reply
+                self._glitches.gone(at_us, self._campaigns[index], WHOLE_KEY)
+                yield index, reply
             elif str(reply).startswith("WRONGTYPE"):
-                self._garbage += self._glitches.seen(at_us, self._campaigns[place], WHOLE_KEY, ANOTHER_TYPE)
+                self._garbage += self._glitches.seen(at_us, self._campaigns[index], WHOLE_KEY, ANOTHER_TYPE)
             else:
                 refused = reply
         self._answered = refused is None
@@ -292,25 +292,25 @@ class Recorder:
             self._began_us = began_us
             self._whole_began_us = began_us if windows is None else self._whole_began_us
 
-    def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
+    def _changed(self, at_us: int, index: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
-            self._glitches.gone(at_us, self._campaigns[place], field)
-            if (window_ms := parse_int64(field)) is not None and window_ms in self._counts[place]:
-                self._keep(at_us, place, window_ms, 0)
+            self._glitches.gone(at_us, self._campaigns[index], field)
+            if (window_ms := parse_int64(field)) is not None and window_ms in self._counts[index]:
+                self._keep(at_us, index, window_ms, 0)
         for field, text in new.items():
             if old.get(field) == text:
                 continue
             window_ms, count = parse_int64(field), parse_int64(text)
             if window_ms is None or count is None:
-                self._garbage += self._glitches.seen(at_us, self._campaigns[place], field, text)
+                self._garbage += self._glitches.seen(at_us, self._campaigns[index], field, text)
             else:
-                self._glitches.gone(at_us, self._campaigns[place], field)
-                self._keep(at_us, place, window_ms, count)
+                self._glitches.gone(at_us, self._campaigns[index], field)
+                self._keep(at_us, index, window_ms, count)
 
-    def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
-        if self._counts[place].get(window_ms) == count:
+    def _keep(self, at_us: int, index: int, window_ms: int, count: int) -> None:
+        if self._counts[index].get(window_ms) == count:
             return
-        self._counts[place][window_ms] = count
+        self._counts[index][window_ms] = count
         was_glanced_at = self._glanced is None or window_ms in self._glanced
         self._seen_late += not was_glanced_at
         if window_ms * 1000 <= at_us:
@@ -319,7 +319,7 @@ class Recorder:
         closed_us = self._closed_began_us.get(window_ms, 0)
         since_us = self._began_us if was_glanced_at else max(closed_us, self._whole_began_us)
         self._changed_since_us = max(self._changed_since_us, since_us)
-        row = (at_us, since_us, self._campaigns[place], window_ms, count)
+        row = (at_us, since_us, self._campaigns[index], window_ms, count)
         for column, value in zip(self._rows.values(), row, strict=True):
             column.append(value)
 
