@@ -43,5 +43,5 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
 
 gate.drive = drive
 if os.environ["ROUNDS"] != "level":
-    gate.draw = lambda place: None  # it takes longer than all else here
+    gate.draw = lambda experiment: None  # it takes longer than all else here
 __main__.main()
