@@ -41,13 +41,13 @@ def recheck(run: Run, as_json: Json = False) -> None:
     raise typer.Exit(result.verdict.outcome.exit_code)
 
 
-def _judged_again(place: Store) -> Result:
+def _judged_again(run_dir: Store) -> Result:
     """Judge a stored run in a function of its own, so that the memory for its events is free before a page is drawn."""
     with console.progress() as screen:
         screen.phase("judge")
-        stored = StoredRun(place)
+        stored = StoredRun(run_dir)
         verdict = judge(stored)
-        verdicts.keep(place, verdict)
+        verdicts.keep(run_dir, verdict)
         return one_run.report(stored, verdict, screen)
 
 
@@ -63,27 +63,27 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make the page of a stored run or experiment again, from the files that are left."""
-    place = run.absolute()
-    if markers.is_one(place, folder.FILE):
-        experiment = Folder.open(place, *EXPERIMENT_PAGES)
+    run_dir = run.absolute()
+    if markers.is_one(run_dir, folder.FILE):
+        experiment = Folder.open(run_dir, *EXPERIMENT_PAGES)
         made = EXPERIMENT_PAGES[experiment.kind](experiment)
         sections = made.sections
-    elif one_run.mended_copy(place):
+    elif one_run.mended_copy(run_dir):
         sections = ()
     else:
         with console.progress() as screen:
             sections = one_run.write_page(_ended(run), screen).sections
-    shown = str(place / "report.html")
+    shown = str(run_dir / "report.html")
     missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
     if as_json:
-        answer({"command": "report", "run": str(place), "page": shown, "missing": missing})
+        answer({"command": "report", "run": str(run_dir), "page": shown, "missing": missing})
     else:
         print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
 
 
 def _ended(run: Path) -> Store:
     """Open a run, and refuse one that is still running."""
-    place = Store.open(run.absolute())
-    if not place.has("verdict.json") and place.alive():
+    run_dir = Store.open(run.absolute())
+    if not run_dir.has("verdict.json") and run_dir.alive():
         raise UsageError(f"{run} is still going on; wait until its process has ended.")
-    return place
+    return run_dir

@@ -246,11 +246,11 @@ KEYS: dict[str, Key] = {
     ),
     "backfill_kill": Key(Reader(flag), False, "kill that batch when it has written half, and start it again"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
-    "seed": Key(_whole(0, MOST_SEED), 1, "seed of all randomness"),
-    "servers": Key(_whole(1, MAX_SERVERS), 10, "number of senders"),
-    "campaigns": Key(_whole(1, 100_000), 100, "campaigns, each with 10 ads"),
-    "probes": Key(_whole(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
-    "partitions": Key(_whole(1, 1000), 4, "partitions of the topic"),
+    "seed": Key(_integer(0, MOST_SEED), 1, "seed of all randomness"),
+    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of senders"),
+    "campaigns": Key(_integer(1, 100_000), 100, "campaigns, each with 10 ads"),
+    "probes": Key(_integer(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
+    "partitions": Key(_integer(1, 1000), 4, "partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
     "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
     "time": Key(_choice(get_args(Time)), EVENT_TIME, "by which an event belongs to a window", "the event's own"),
@@ -269,7 +269,7 @@ KEYS: dict[str, Key] = {
         "a kill at the worst moment that the engine has",
     ),
     "states": Key(
-        _whole(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
+        _integer(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
     ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "requires": Key(_some(get_args(Required)), [], "what the scenario is about, without which a run shows nothing"),

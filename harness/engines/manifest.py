@@ -30,11 +30,11 @@ from harness.install import jvm
 from harness.model import (
     AD_IMPRESSIONS,
     CRASH_POINTS,
+    ConfigFormat,
     EngineManifest,
     Guarantee,
     Late,
     LateEvidence,
-    Orders,
     SinkClaim,
     Time,
     UsageError,
@@ -369,7 +369,7 @@ def _check_own(manifest: EngineManifest) -> None:
         raise expected(
             "command",
             list(manifest.command),
-            "{config}, the path of the engine's orders, as one of its words: nothing else says which topic to read,",
+            "{config}, the path of the engine's run config, as one of its words: only there is the topic to read,",
         )
 
 
@@ -529,7 +529,7 @@ ENGINE_KEYS: Keys = {
     "ivy": (_ivy, False),
     "packages": (_packages, False),
     "jars_inside": (text, False),
-    "orders": (one_of(*get_args(Orders)), False),
+    "orders": (one_of(*get_args(ConfigFormat)), False),
     "group": (text, False),
     "logs": (texts, False),
     "settings": (texts, False),

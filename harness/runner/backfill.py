@@ -17,7 +17,7 @@ from harness.runner.result_polling import covers
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 class Spent(NamedTuple):

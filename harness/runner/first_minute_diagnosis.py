@@ -18,7 +18,7 @@ from harness.engines.template import OPENS, Named
 from harness.model import EngineManifest
 from harness.results.redis_scan import ELSEWHERE, HASH, NO_RESULT, ORPHAN, OUR_KEYS, STRING, VANISHED, Row, matches
 from harness.results.registry import SOURCES
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import many, shown
 
 BESIDE = ("campaigns", "updated:*", "sums:*")  # keys beside the counts that are no counts
@@ -137,21 +137,21 @@ def _nothing(wanted: Wanted) -> str:
             f"database {number} holds {many(keys, 'key')}" for number, keys in wanted.elsewhere.items()
         )
         return (
-            f"the job wrote nothing to the database of Redis that its orders name, but {where}: connect to the whole "
-            "address under `redis` in the orders, its number at the end included"
+            f"the job wrote nothing to the database of Redis that its run config names, but {where}: connect to the "
+            "whole address under `redis` in the run config, its number at the end included"
         )
     if wanted.prefix:
         return (
             f"the job wrote nothing to Redis below the prefix {wanted.prefix!r}: does it put `redis_prefix` of its "
-            f"orders before each key, also of those that it reads? Or {_when_closed(wanted)}"
+            f"run config before each key, also of those that it reads? Or {_when_closed(wanted)}"
         )
     if wanted.done >= wanted.count:
         done = f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis"
         return f"{done}: {_when_closed(wanted)}; or does it take them for no events? The first is {wanted.record}"
     return (
-        "the job wrote nothing to Redis: does it read the topic that `topic` in its orders names, all partitions from "
-        'their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to the '
-        f"address under `redis` there? Or {_when_closed(wanted)}"
+        "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions "
+        'from their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to '
+        f"the address under `redis` there? Or {_when_closed(wanted)}"
     )
 
 
@@ -162,7 +162,7 @@ def _when_closed(wanted: Wanted) -> str:
     return (
         "if its results come when windows close, its watermark is held back, for later events closed the window: by a "
         f"source task that reads no partition (a parallelism above the {wanted.partitions} partitions of the topic) or "
-        "by a lateness above `watermark_ms` in its orders"
+        "by a lateness above `watermark_ms` in its run config"
     )
 
 
@@ -182,7 +182,7 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
             f"the fields of {row.key!r} lead to no hash with seen_count: where they are counts, it needs {line}",
             (line,),
         )
-    if (count := whole(row.value)) is None:
+    if (count := parse_int64(row.value)) is None:
         return Diagnosis(
             f"the counts are no whole numbers: {shown(row.value)!r} was written for window {row.field!r} of campaign "
             f"{row.key!r}; write {_as_whole(row.value)}"
@@ -207,7 +207,7 @@ def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagno
 
 def _written(row: Row, wanted: Wanted) -> str:
     """Return the field as the job wrote it: an end was translated into a start."""
-    start = whole(row.field)
+    start = parse_int64(row.field)
     return row.field if wanted.manifest.window_key == "start" or start is None else str(start + wanted.window_ms)
 
 
@@ -332,7 +332,7 @@ def _shape(row: Row, wanted: Wanted) -> _Shape:
 
     key, inner = named(row.key), named(row.field)
     value_is_time = bool(NUMBER.fullmatch(row.value)) and _time(row.value, wanted) is not None
-    could_be_count = not row.value or (whole(row.value) is not None and not value_is_time)
+    could_be_count = not row.value or (parse_int64(row.value) is not None and not value_is_time)
     return _Shape(key, inner, row.kind, times[0] if times else None, could_be_count)
 
 
@@ -367,7 +367,7 @@ def _place(time_ms: int, wanted: Wanted) -> str:
         if time_ms - offset in wanted.windows:
             return name
     if any(start < time_ms < start + length for start in wanted.windows):
-        return f"no multiple of the {length} ms of a window (`window_ms` in its orders), but a moment within it"
+        return f"no multiple of the {length} ms of a window (`window_ms` in its run config), but a moment within it"
     for hours in range(-MOST_HOURS, MOST_HOURS + 1):
         if time_ms - hours * HOUR_MS in wanted.windows:
             return f"its start by a clock {hours:+d} h away from UTC"

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from harness.results.redis_scan import UnreadableError
 from harness.runner.idle_rule import IdleRule, Step
-from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller
+from harness.runner.result_polling import POLL_EVERY_S, POLL_SHARE, ExpectedSentinels, ResultPoller
 from harness.runner.world.base import World
 
 
@@ -56,7 +56,7 @@ class IdleDetector:
                 self._seen = None  # unreadable results are read again
         return ""
 
-    def _look(self) -> bool:
+    def _poll(self) -> bool:
         """Return whether the results have changed. Results that can't be read, or that a fault affects, do not count as
         unchanged. After that, and after a start, a change needs a second poll."""
         now_ms, last = self._clock.now_ms(), self._seen

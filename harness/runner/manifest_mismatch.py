@@ -59,22 +59,22 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
     if manifest.evidence != "none":
         return UsageError(
             f"{waited} its checkpoint held no committed batch. {_named(manifest)} has evidence = "
-            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its orders "
-            'names. If it keeps none there, write: evidence = "none"'
+            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its "
+            'run config names. If it keeps none there, write: evidence = "none"'
         )
     if manifest.progress_group:
         return UsageError(
             f"{waited} the consumer group {manifest.progress_group} committed no offsets of the run's topic. "
             f"{_named(manifest)} says that the job commits to it: look at its name ({{run}} and {{topic}} are `run` "
-            "and `topic` of its orders), and how often the job commits "
+            "and `topic` of its run config), and how often the job commits "
             "(Flink: at its checkpoints; Kafka Streams: `commit.interval.ms`). "
             "If it commits none, write above [[sinks]]: progress = false"
         )
     wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no line of progress"
     return UsageError(
-        f"{waited} {wrote} to the file that `progress_path` in its orders names. {_named(manifest)} promises progress: "
-        "the key `progress` left out means true. If it commits its offsets to a consumer group when all below them is "
-        'done and written, write: progress = "group:NAME". '
+        f"{waited} {wrote} to the file that `progress_path` in its run config names. {_named(manifest)} promises "
+        "progress: the key `progress` left out means true. If it commits its offsets to a consumer group when all "
+        'below them is done and written, write: progress = "group:NAME". '
         "If the job reports none, add this line above [[sinks]]: "
         "progress = false"
     )

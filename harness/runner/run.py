@@ -57,7 +57,7 @@ from harness.runner.manifest_mismatch import (
     unsaid_progress,
 )
 from harness.runner.progress_clock import another_clock, progress_lines
-from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller, covers
+from harness.runner.result_polling import POLL_EVERY_S, POLL_SHARE, ExpectedSentinels, ResultPoller, covers
 from harness.runner.screen import Screen
 from harness.runner.sentinels import Marking
 from harness.runner.state_snapshots import States, drawn

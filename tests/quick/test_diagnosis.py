@@ -224,7 +224,7 @@ def test_another_database_is_named():
     sentence, _ = told(elsewhere={3: 8})
 
     assert "database 3 holds 8 keys" in sentence
-    assert "`redis` in the orders, its number at the end included" in sentence
+    assert "`redis` in the run config, its number at the end included" in sentence
 
 
 @pytest.mark.parametrize(

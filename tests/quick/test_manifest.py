@@ -131,8 +131,8 @@ def test_somebodys_own_engine_is_a_path(tmp_path, as_folder):
         (('"mine"', '"spark"'), ["id = 'spark'", "an id of your own (spark comes with"]),
         (('"mine"', '"Kafka_Streams"'), ["id = 'Kafka_Streams'", "(kafka-streams comes with"]),
         (('"mine"', '"fake"'), ["id = 'fake'", "an id of your own"]),
-        ((', "{config}"', ""), ["command = ['{python}', 'job.py']", "{config}, the path of the engine's orders"]),
-        ((', "{config}"', ', "{{config}}"'), ["{config}, the path of the engine's orders"]),
+        ((', "{config}"', ""), ["command = ['{python}', 'job.py']", "{config}, the path of the engine's run config"]),
+        ((', "{config}"', ', "{{config}}"'), ["{config}, the path of the engine's run config"]),
     ],
 )
 def test_a_mistake_is_named_with_key_value_and_what_is_allowed(tmp_path, change, named):

@@ -78,7 +78,7 @@ class RealWorld:
         if self._manifest.waits_for_services and not self._spec.tape.waits:
             self.engine.start()
         self._load.start()
-        orders = self._services.open()
+        addresses = self._services.open()
         address = self._services.kafka
         made.create(address, self._topic, self._spec.tape.partitions, appended=self._spec.time == "append")
         if self._manifest.group:
