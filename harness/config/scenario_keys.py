@@ -20,7 +20,7 @@ from harness.engines.manifest import IDS, IN_VERSIONS
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
 from harness.util import toml_reader
 from harness.util.suggest import nearest
-from harness.util.toml_reader import MistakeError, expected, flag, one_of, whole
+from harness.util.toml_reader import MistakeError, expected, flag, integer, one_of
 from workloads.shipped import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
@@ -70,8 +70,8 @@ def _text(shape: str, allowed: str = "") -> Reader:
     return Reader(read, shape, allowed)
 
 
-def _whole(low: int, high: int) -> Reader:
-    return Reader(whole(low, high, as_whole), "N", f"{low:,} to {high:,}")
+def _integer(low: int, high: int) -> Reader:
+    return Reader(integer(low, high, as_whole), "N", f"{low:,} to {high:,}")
 
 
 def _above_zero(what: str, high: float, shape: str) -> Reader:
@@ -177,7 +177,7 @@ def _limit(key: str, value: Any) -> int | None:
     if value == "any":
         return None
     try:
-        return int(_whole(0, 2**53)(value))
+        return int(_integer(0, 2**53)(value))
     except MistakeError:
         raise expected(key, value, f'a whole number from 0 to {2**53:,}, or "any",') from None
 
@@ -292,7 +292,7 @@ KEYS: dict[str, Key] = {
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
     "redis_prefix": Key(_text("TEXT"), "", "what all keys of the run in --redis begin with", "none"),
     "reset": Key(Reader(flag), False, "empty the database of --redis first, if streamgauge used it before"),
-    "repeat": Key(_whole(1, 1000), 1, "number of fresh runs, each with the next seed"),
+    "repeat": Key(_integer(1, 1000), 1, "number of fresh runs, each with the next seed"),
     "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
     "checksum": Key(
         Reader(flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"

@@ -147,10 +147,10 @@ class SideRun(Run):
     def _count_views(self) -> None:
         """Read the progress of an engine that reports none from its results; rarely, since reading all takes long."""
         now_ms = self.clock.now_ms()
-        if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
+        if now_ms - self._polled_ms >= POLL_EVERY_S * 1000:
             rows = self.poller.unless_away(self.results.rows, list[Row]())
             self.done = Done(now_ms, self.poller.interpreted(rows).counts.total)
-            self._looked_ms = self.clock.now_ms()
+            self._polled_ms = self.clock.now_ms()
 
     def views(self, stretches: int) -> int:
         """Count the views that the next stretches add to the results."""

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from harness.judging.stored_run import StoredRun
 from harness.measuring.cost import ENGINE
-from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
+from harness.measuring.measurement import CatchUp, Lack, Quantity, Reconfiguration
 from harness.measuring.settling import BEHIND_S, CALM_S, FEWEST_S, band, settled
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines

@@ -39,7 +39,7 @@ from harness.results.glitches import ANOTHER_TYPE, Glitches
 from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
 from harness.results.redis_scan import strangers
 from harness.util.clock import Clock
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.nearest_rank import of_samples
 from harness.util.seeded_draws import Lane
 from harness.util.texts import readable

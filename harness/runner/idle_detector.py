@@ -47,9 +47,9 @@ class IdleDetector:
                 self.rule.closed(self._clock.now_ms())  # results of the first of them end no silence of the engine
                 closing = close()
                 self.rule.closed(self._clock.now_ms())
-            wait(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            wait(max(POLL_EVERY_S, look_s / POLL_SHARE))
             looked_ms = self._clock.now_ms()
-            if self._look() and closing is not None and self._answers.answered(closing) >= closing.marks:
+            if self._poll() and closing is not None and self._answers.answered(closing) >= closing.marks:
                 self.rule.counted(self._clock.now_ms())
             look_s = (self._clock.now_ms() - looked_ms) / 1000
             if self._answers.unreadable:

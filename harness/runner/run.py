@@ -535,7 +535,7 @@ class Run:
         while not (
             covers(self._progress(), ends) and self._has_settled(closing, round(self.clock.now_ms() - still_ms))
         ):
-            self._tick_for(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            self._tick_for(max(POLL_EVERY_S, look_s / POLL_SHARE))
             looked_ms, snapshot = self.clock.now_ms(), self.poller.snapshot()
             now_ms = self.clock.now_ms()
             look_s = (now_ms - looked_ms) / 1000
@@ -561,7 +561,7 @@ class Run:
         while not predicate():
             look_s = (self.clock.now_ms() - looked_ms) / 1000
             self._tick()
-            self._tick_for(look_s / LOOK_SHARE - TICK_S)
+            self._tick_for(look_s / POLL_SHARE - TICK_S)
             looked_ms = self.clock.now_ms()
             # If the harness itself was stopped past the deadline, the engine may be done by now.
             if self.clock.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():

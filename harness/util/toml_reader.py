@@ -101,11 +101,11 @@ def some_of(*words: str) -> Reader:
     return reader
 
 
-def integer(value: Any) -> int | None:
+def int_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def whole(low: int, high: int, taken: Callable[[Any], int | None] = integer) -> Reader:
+def integer(low: int, high: int, taken: Callable[[Any], int | None] = int_or_none) -> Reader:
     """`taken` returns a value as a whole number; None: it is none."""
 
     def reader(where: str, value: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.engines.process import ProcessEngine
 from harness.kafka_log import parallel_readers
-from harness.kafka_log.parallel_readers import Topic
+from harness.kafka_log.parallel_readers import LogSource
 from harness.load.fleet import Load, send_marks
 from harness.model import EVENT_TIME, FileSeam, RunSpec, Sentinel
 from harness.rundir.store import Store
@@ -41,13 +41,13 @@ class RealLog:
 
     def ends(self) -> Mapping[int, int]:
         services = self._services
-        return services.look_at_kafka(lambda: kafka.end_offsets(services.kafka, self._topic))
+        return services.query_kafka(lambda: kafka.end_offsets(services.kafka, self._topic))
 
     def read(self) -> Generator[Mapping[str, Any]]:
         ends, services, spec = self.ends(), self._services, self._spec
-        topic = Topic(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
+        topic = LogSource(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
         with closing(parallel_readers.read_in_parts(topic, ends, self._store.logs)) as read:
-            parts = iter(self.kept.whole(read))
+            parts = iter(self.kept.all_records(read))
             # A refused part is not delivered again, and a reader that goes on would lose it.
             while (part := services.once_of_kafka(lambda: next(parts, None))) is not None:
                 yield part

@@ -90,7 +90,7 @@ class RealWorld:
         tables.write_to_kafka(address, self._topic, self._tables)
         self.results.store.prepare()
         self._services.watch_refusals(self._topic)
-        self.engine.change(orders)
+        self.engine.change(addresses)
         if self._manifest.progress_group:
             self.engine.follow(self._group_progress(self._manifest.progress_group, address))
         self._load.tell(address)

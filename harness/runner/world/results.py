@@ -57,7 +57,7 @@ class RealResults:
             length_ms=length_ms_of(spec),
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
-            config=self._engine.orders,
+            config=self._engine.config_path,
             log=self._run.logs / "results.log",
             clock=self._run.clock,
             parts=asked.parts,
@@ -107,11 +107,11 @@ class RealResults:
         return self._look(lambda: self.store.expiring(others))
 
     def _look(self, ask: Callable[[], T]) -> T:
-        looks = {"kafka": self._services.look_at_kafka, "redis": self._services.look_at_redis}
+        looks = {"kafka": self._services.query_kafka, "redis": self._services.query_redis}
         return looks[self.store.service](ask) if self.store.service else ask()
 
     def other_databases(self) -> Mapping[int, int]:
-        return self._services.look_at_redis(lambda: keys_elsewhere(self._services.client))
+        return self._services.query_redis(lambda: keys_elsewhere(self._services.client))
 
     def forget(self) -> None:
         """Delete the results, and what the job keeps beside them."""

@@ -65,7 +65,7 @@ class RealServers:
     def gone(self) -> str:
         seen, services = [], self._services
         results = (self._results.snapshot,) if self._results.store.service else ()
-        for look in (lambda: services.look_at_redis(services.client.ping), self._log.ends, *results):
+        for look in (lambda: services.query_redis(services.client.ping), self._log.ends, *results):
             try:
                 look()
             except ServiceGone as gone:
