@@ -244,7 +244,7 @@ def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence,
 def test_what_is_asked_beside_resume_is_refused_before_anything_is_read(call, tmp_path, command, beside):
     name = "SCENARIO" if beside == ["calm"] else beside[0]
 
-    with pytest.raises(UsageError, match=f"{name} can't be given beside --resume"):
+    with pytest.raises(UsageError, match=f"{name} can't be combined with --resume"):
         call(*command, *beside, "--resume", tmp_path / "none")
 
 
