@@ -69,7 +69,8 @@ def begin(
         needed[case.engine] = manifest
         if needs := registry.create(spec, manifest).needs:
             raise UsageError(
-                f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
+                f"{case.engine} can't be compared: {spec.fault.text} does not apply to it ({'; '.join(needs)}). "
+                f"Leave it out."
             )
     for manifest in needed.values():
         environments.prepare(manifest, console.say)
@@ -93,8 +94,8 @@ def resume(path: Path) -> tuple[Folder, Asked]:
     made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
-            f"{place.path} was begun with version {made} of streamgauge, and this is {__version__}: figures of both do "
-            f"not belong in one table. Go on with version {made}, or compare anew."
+            f"{place.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
+            f"both do not belong in one table. Resume it with version {made}, or start a new comparison."
         )
     asked: Asked = place.load("asked", dict[str, Any])
     place.refuse_other_settings(asked["settings"], Settings)
@@ -118,7 +119,7 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
 
 def drive(place: Folder, asked: Asked) -> None:
     """Run all pending runs and searches, then write the page."""
-    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on from there"):
+    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` resumes it"):
         _drive(place, asked)
         found = compared.read(place).found
         place.finished(found.outcome, found.sentence)

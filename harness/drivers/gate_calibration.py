@@ -65,7 +65,7 @@ def resume(path: Path) -> Folder:
 def drive(place: Folder) -> Calibrated:
     """Record all missing starts, then compute the answer."""
     asked: Asked = place.load("asked", Asked)
-    with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` goes on with it"):
+    with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` resumes it"):
         while len(took := _took(place)) < asked.starts:
             number = len(took) + 1
             console.say(

@@ -46,14 +46,14 @@ Screens = Callable[[], AbstractContextManager[Screen]]
 
 
 def refuse_the_impossible(
-    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or none."
+    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or --fault none."
 ) -> None:
     """Refuse a run that can't succeed before anything is started or written. `instead` is the advice in the error."""
     if engine_manifest.simulated:
         fake.check_conf(spec.conf)
     needs = registry.create(spec, engine_manifest).needs
     if needs:
-        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. {instead}")
+        raise UsageError(f"{spec.fault.text} does not apply here: {'; '.join(needs)}. {instead}")
     look_at_external(spec)
 
 
@@ -164,7 +164,7 @@ def _saying_what_stays(world: World) -> Iterator[None]:
 def draw(run: Path, screens: Screens = console.progress) -> None:
     """Write the page. This comes after the answer, because drawing takes seconds."""
     place = Store(run)
-    with _under_way(place, "report", "makes its page"), screens() as screen:
+    with _under_way(place, "report", "writes its page"), screens() as screen:
         write_page(place, screen)
 
 
@@ -212,7 +212,7 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     from reports.exports import annotation, junit, markdown
     from reports.result import read
 
-    screen.phase("measure", "latency, cost, whether it was steady, recovery")
+    screen.phase("measure", "measuring latency, cost, steadiness and recovery")
     place, measurement = stored.store, measure.save(stored, verdict)
     verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(place))
     verdicts.keep(place, verdict)

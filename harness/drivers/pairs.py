@@ -51,7 +51,7 @@ def drive(place: Folder) -> Paired:
     """Measure every pair that is not measured yet, then write the page."""
     asked: Asked = place.load("asked", Asked)
     pairs = _Pairs(place, asked, placement())
-    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` goes on with it"):
+    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` resumes it"):
         console.say(f"two engines at a time: {pairs.placed.words}")
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):
@@ -124,5 +124,5 @@ def _planned(now: Progress, asked: Asked, round_stretches: int) -> Progress:
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events
     rounds = many(asked.settings.rounds, "round")
-    console.say(f"  a start took {took_s:.0f} s, with {rounds} of {events:,} events: {starts} of them are planned")
+    console.say(f"  a start took {took_s:.0f} s, with {rounds} of {events:,} events: {starts} starts are planned")
     return replace(now, planned=starts, round_stretches=round_stretches)
