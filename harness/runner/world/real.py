@@ -115,7 +115,7 @@ class RealWorld:
     @property
     def engine(self) -> ProcessEngine:
         if self._engine is None:
-            raise HarnessError("The engine was asked for before the services were open.")
+            raise HarnessError("The engine was requested before the services were open.")
         return self._engine
 
     @property
@@ -261,7 +261,7 @@ class RealWorld:
     @property
     def load(self) -> Load:
         if self._load is None:
-            raise HarnessError("The fleet was asked for before the services were open.")
+            raise HarnessError("The fleet was requested before the services were open.")
         return self._load
 
     def await_fleet(self) -> str:
@@ -285,7 +285,7 @@ class RealWorld:
     @property
     def _growing(self) -> GrowingLoad:
         if not isinstance(self.load, GrowingLoad):
-            raise HarnessError("A load that was planned to its end can't grow.")
+            raise HarnessError("A load with a fixed plan can't grow.")
         return self.load
 
     def load_status(self) -> LoadStatus:
@@ -348,7 +348,7 @@ class RealWorld:
     @property
     def _read(self) -> ResultStore:
         if self._results is None:
-            raise HarnessError("The results were asked for before the services were open.")
+            raise HarnessError("The results were requested before the services were open.")
         return self._results
 
     def start_observing(self) -> None:
@@ -389,7 +389,7 @@ class RealWorld:
 
     def move_to_files(self, until_ms: int) -> FileSeam:
         if self._log is None:
-            raise HarnessError("A history was asked for before the services were open.")
+            raise HarnessError("A history was requested before the services were open.")
         folder = self._engines_own / "history"
         folder.mkdir()
         files = HistoryFiles(self._services.kafka, self._topic, self._log, self._codec, folder)
@@ -518,7 +518,7 @@ class RealWorld:
         try:
             stay = claim.release(self._services.client)
         except redis.RedisError as error:
-            return [f"The keys of this run stay in Redis at {place}, which did not let them be recorded: {error}."]
+            return [f"The keys of this run stay in Redis at {place}, which refused to record them: {error}."]
         return (
             [
                 f"{many(stay, 'key')} of this run {'stays' if stay == 1 else 'stay'} in Redis at {place}; the next run "
