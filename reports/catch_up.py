@@ -12,20 +12,20 @@ def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
     yield "caught up", found.caught_up.text(seconds), found.caught_up.note
     yield "fresh again", found.fresh.text(seconds), found.fresh.note
     if found.per_s is not None:
-        yield "done meanwhile", per_s(found.per_s), "its start is part of the time"
+        yield "done until then", per_s(found.per_s), "its start is part of the time"
         if found.cpu_s_per_million is not None:
             cost = f"{three_digits(found.cpu_s_per_million)} CPU-s/M at {per_s(found.per_s)}"
-            yield "cost meanwhile", cost, "of the engine, its start included"
+            yield "cost until then", cost, "of the engine, its start included"
 
 
 def rows_of(orders: NewOrders) -> Iterator[tuple[str, str, str]]:
-    yield "changed", seconds(orders.at_s), f"{orders.fault}, at the last word of the old orders"
+    yield "changed", seconds(orders.at_s), f"{orders.fault}, at the last progress under the old config"
     yield "to do then", f"{orders.to_do:,.0f} events", ""
     yield "away", orders.away.text(seconds), orders.away.note or _missed(orders)
     yield "rate before", orders.before_per_s.text(per_s), orders.before_per_s.note
     yield "rate after", orders.after_per_s.text(per_s), orders.after_per_s.note
     yield "paid", orders.paid.text(seconds), orders.paid.note or "after the change; more was done from then on"
-    yield "caught up without", orders.without.text(seconds), orders.without.note or "at the rate before"
+    yield "would have caught up", orders.without.text(seconds), orders.without.note or "at the rate before"
 
 
 def seconds(value: float) -> str:
@@ -54,18 +54,18 @@ def worth_in_words(orders: NewOrders, largest: float) -> str:
     said = [f"{orders.fault} {seconds(orders.at_s)} after its start with {to_do}"]
     said.append(f"{_after(orders.away)} away")
     if orders.before_per_s.lack is Lack.UNKNOWN:
-        said.append(f"what it was worth is not known ({orders.before_per_s.note})")
+        said.append(f"its benefit is not known ({orders.before_per_s.note})")
     else:
         said.append(f"{orders.before_per_s.text(per_s)} before, {_after(orders.after_per_s, text=per_s)} after")
         said.append(f"paid: {_after(orders.paid, 'it')}")
-        said.append(f"caught up without: {_after(orders.without, 'its start')}")
+        said.append(f"would have caught up: {_after(orders.without, 'its start')}")
     return ", ".join(said)
 
 
 def _missed(orders: NewOrders) -> str:
     if orders.before_per_s.value is None or orders.away.value is None:
         return ""
-    return f"in which the old orders would have done {orders.before_per_s.value * orders.away.value:,.0f} events"
+    return f"in which the old config would have processed {orders.before_per_s.value * orders.away.value:,.0f} events"
 
 
 def _after(found: Quantity, moment: str = "", text: Callable[[float], str] = seconds) -> str:
