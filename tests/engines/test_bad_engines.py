@@ -56,7 +56,7 @@ def test_one_that_never_gets_ready_is_stuck_at_its_deadline(run_bad):
     answer, left = run_bad("silent")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["stuck"], []), answer["sentence"]
-    assert "no answer within 10 s (ready_s); 0 of 4 opening events are counted" in answer["sentence"]
+    assert "no answer within 10 s (ready_s); 0 of 4 opening events have been counted" in answer["sentence"]
     assert last_lines(answer) == ["waiting for a licence"]
 
 

@@ -219,7 +219,7 @@ def test_a_folder_of_somebody_else_is_not_written_to(place, capsys):
 
     assert trend(kept(place, entry()), "--out", "mine") == Exit.USAGE
 
-    assert "holds something else than a trend" in capsys.readouterr().err
+    assert "contains other files than a trend" in capsys.readouterr().err
     assert (place / "mine" / "figures" / "holiday.png").exists()
 
 

@@ -145,7 +145,7 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
     [
         (
             "sasl.passwort=secret",
-            r"sasl\.passwort is not a setting .* nearest that can is sasl\.password\. Allowed are ",
+            r"sasl\.passwort is not a setting .* nearest supported one is sasl\.password\. Allowed are ",
         ),
         ("acks=all", r"acks is not a setting"),
         ("security.protocol=secret", "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
@@ -160,7 +160,7 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
             "set username and password in sasl.jaas.config",
         ),
         ("sasl.username=a\nsasl.password=secret", "sets sasl.username, but with security.protocol=PLAINTEXT"),
-        (LOGIN + "sasl.mechanisms=SCRAM-SHA-256", "two different things as sasl.mechanism and sasl.mechanisms"),
+        (LOGIN + "sasl.mechanisms=SCRAM-SHA-256", "sasl.mechanism and sasl.mechanisms, which are the same setting"),
         (LOGIN + "sasl.jaas.config=secret", "sasl.jaas.config should read"),
         (LOGIN + f"sasl.jaas.config={SCRAM} required username=a password=secret;", "but PLAIN needs"),
         (LOGIN + "ssl.truststore.location={files}/store.jks", "keytool -importkeystore"),

@@ -141,8 +141,8 @@ def test_a_job_that_does_not_claim_a_time_is_not_asked_for_it():
 @pytest.mark.parametrize(
     ("changed", "claim", "said"),
     [
-        ({"progress": False}, {}, "tells its progress"),
-        ({}, {"final": True}, "when a window is closed"),
+        ({"progress": False}, {}, "reports its progress"),
+        ({}, {"final": True}, "when a window closes"),
     ],
 )
 def test_a_time_that_could_not_be_judged_is_refused(changed, claim, said):

@@ -37,7 +37,7 @@ def test_returns_the_first_true_value():
 def test_says_what_for_how_long_and_what_was_seen():
     clock = Clock()
     with pytest.raises(
-        DeadlinePassed, match=r"Waited 2\.5 s for the moon to rise, in vain\. Seen last: clouds"
+        DeadlinePassed, match=r"Timed out after 2\.5 s .*the moon to rise\. Last state: clouds"
     ) as caught:
         wait_until(
             lambda: False,
