@@ -177,7 +177,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path, shipped, monk
     monkeypatch.setattr(environments, "index_settings", lambda _: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
     (tmp_path / "requirements.lock").write_text(f"tiny==1.0 --hash=sha256:{'0' * 64}\n")
 
-    with pytest.raises(HarnessError, match="a package that came is not the pinned one"):
+    with pytest.raises(HarnessError, match="a downloaded package is not the pinned one"):
         prepare(shipped, print)
     assert not (folder_of("ours") / "streamgauge.ready").exists()
 

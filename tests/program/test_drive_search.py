@@ -132,7 +132,7 @@ def test_a_search_of_an_earlier_version_is_refused(tmp_path):
     made = CliRunner().invoke(app.app, ["report", str(tmp_path)])
 
     for refused in (lambda: searched.read(Folder(tmp_path)), lambda: resume(tmp_path)):
-        with pytest.raises(UsageError, match="begun by an earlier version"):
+        with pytest.raises(UsageError, match="started by an earlier version"):
             refused()
     assert made.exit_code != Exit.PASS
     assert not (tmp_path / "report.html").exists()

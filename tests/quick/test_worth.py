@@ -97,7 +97,7 @@ def test_one_that_never_comes_back_says_so():
     whole = behind()
     found = only(replace(whole, done=Curve(whole.done.at_s[:6], whole.done.total[:6], whole.done.took_s[:6])))
 
-    assert "not known (it told of no progress afterwards) away" in catch_up.worth_in_words(found, 7000)
+    assert "not known (it reported no progress afterwards) away" in catch_up.worth_in_words(found, 7000)
     assert found.paid.lack is Lack.NEVER
 
 

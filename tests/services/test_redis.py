@@ -107,7 +107,7 @@ def test_doctor_says_so_too(bare_arm, capsys):
         doctor.doctor()
 
     said = capsys.readouterr().out
-    assert re.search(rf"^Redis server: missing, no program of that kind\. {NONE_FOR_ARM}", said, re.MULTILINE)
+    assert re.search(rf"^Redis server: missing, not found\. {NONE_FOR_ARM}", said, re.MULTILINE)
 
 
 def test_a_run_is_refused_before_anything_of_it_is_written(bare_arm, tmp_path):
