@@ -152,7 +152,7 @@ def _mistake(manifest: EngineManifest, name: str, value: str, listed: Sequence[s
         )
     domain = known[found] or of_engine(manifest).get(name, "")
     if domain and not _allowed(domain, value):
-        return f"{name} = {short(value)} is invalid: {_in_words(domain)} is expected"
+        return f"{name} = {short(value)} is not right: {_in_words(domain)} is expected"
     return ""
 
 

@@ -74,7 +74,8 @@ def test_a_line_that_names_no_place_costs_the_whole_list_its_word(tmp_path, line
 
     assert len(named.record) == 2
     assert (
-        "late.jsonl has an invalid line; [partition, offset] or [partition, offset, opens]: line 2 is " in named.lacks
+        "late.jsonl has an invalid line; [partition, offset] or [partition, offset, opens] is expected: line 2 is "
+        in named.lacks
     )
 
 

@@ -40,7 +40,7 @@ def test_every_option_of_every_engine_is_refused_with_a_value_that_it_can_not_ha
     for entry in (*manifest.understands, *manifest.settings):
         name, _, domain = entry.partition("=")
         if name in ("trigger", "master"):
-            assert f"{name} = 'soon' is " in refused(engine, workload, **{name: "soon"})
+            assert f"{name} = 'soon' is not right" in refused(engine, workload, **{name: "soon"})
         elif domain:
             for wrong in ("soon", "-1", "view+soon"):
                 assert f"{name} = '{wrong}' is not right" in refused(engine, workload, conf={name: wrong})
@@ -50,10 +50,10 @@ def test_every_option_of_every_engine_is_refused_with_a_value_that_it_can_not_ha
     for name in ("soon", "streamgauge.soon", "trigger"):
         assert f"{engine} has no option {name}: " in refused(engine, workload, conf={name: "1"})
     for name in own_options.of_engine(manifest):
-        assert f"{name} = 'soon' is " in refused(engine, workload, conf={name: "soon"})
+        assert f"{name} = 'soon' is not right" in refused(engine, workload, conf={name: "soon"})
     if manifest.on_spark:
         for name in (each for each, domain in own_options.SPARKS_SOURCE.items() if domain):
-            assert f"{name} = 'soon' is " in refused(engine, workload, conf={name: "soon"})
+            assert f"{name} = 'soon' is not right" in refused(engine, workload, conf={name: "soon"})
         name = "streamgauge.source.maxOffsetPerTrigger"
         assert "nearest: 'streamgauge.source.maxOffsetsPerTrigger'" in refused(engine, workload, conf={name: "1"})
 

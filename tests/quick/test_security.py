@@ -165,12 +165,12 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
         (LOGIN + f"sasl.jaas.config={SCRAM} required username=a password=secret;", "but PLAIN needs"),
         (LOGIN + "ssl.truststore.location={files}/store.jks", "keytool -importkeystore"),
         (LOGIN + "ssl.truststore.location={files}/ca.pem\nssl.truststore.type=JKS", "is of type JKS"),
-        (LOGIN + "ssl.truststore.password=secret", "Java only"),
+        (LOGIN + "ssl.truststore.password=secret", "only in Java"),
         (LOGIN + "ssl.ca.location={files}/none.pem", "cannot be read: No such file"),
         (LOGIN + "ssl.certificate.location={files}/cert.pem", "needs both"),
         (CERTIFIED + "ssl.key.location={files}/old.pem", r"holds no private key as PKCS#8: openssl pkcs8"),
         (CERTIFIED + "ssl.key.location={files}/locked.pem", r"PBES2.*openssl pkcs8"),
-        (LOGIN + "ssl.key.password=${env:NOT_THERE}", "no variable NOT_THERE"),
+        (LOGIN + "ssl.key.password=${env:NOT_THERE}", "variable NOT_THERE is not set"),
     ],
 )
 def test_what_cannot_be_handed_on_is_refused_without_its_secret(address, files, text, told):

@@ -121,7 +121,7 @@ def test_it_is_told_when_there_are_fewer_states_than_were_asked_for(asked, more)
     ("given", "parts"),
     [
         ({"engine": "reference"}, ["reference leaves no Spark checkpoint", "('states')"]),
-        ({"engine": "spark-rtm"}, ["spark-rtm leaves no checkpoint"]),
+        ({"engine": "spark-rtm"}, ["spark-rtm leaves no Spark checkpoint"]),
         ({"sink": "fenced"}, ["the sink 'fenced'", "keeps no state"]),
         ({"workload": "page_visits"}, ["one count per window"]),
         ({"fault": "change-job(counts=click, means=carry)@batch>=8"}, ["query changes during the run"]),

@@ -191,7 +191,7 @@ def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told)
 
     assert [row[0] for row in rows] == told
     assert f"counts by {time} time" in made.text[0]
-    assert ("nobody wrote down" in made.text[0]) is (batch_log is None)
+    assert ("was not recorded" in made.text[0]) is (batch_log is None)
     by_kafkas = int((SENT[OWN] // 10_000 != SENT[STAMPED] // 10_000).sum())
     assert f"{by_kafkas:,}" in {row[2] for row in rows}
 

@@ -81,9 +81,9 @@ def test_never_gives_up_before_the_deadline_nor_stays_long_after_it(comes_at, de
 
 def test_patience_stretches_a_deadline_and_goes_with_its_run():
     clock = Clock()
-    with patience(3), pytest.raises(DeadlinePassed, match=r"Waited 15 s for it"):
+    with patience(3), pytest.raises(DeadlinePassed, match=r"after 15 s while waiting for it"):
         wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)
-    with pytest.raises(DeadlinePassed, match=r"Waited 5 s for it"):
+    with pytest.raises(DeadlinePassed, match=r"after 5 s while waiting for it"):
         wait_until(lambda: None, deadline_s=5, what="it", now_s=clock.now_s, sleep_s=clock.sleep_s)
 
 
