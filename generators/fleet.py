@@ -42,7 +42,7 @@ WRITTEN_AT_ONCE = 64
 # Less than the harness waits for a stopped fleet.
 HURRIED_FLUSH_S = 8.0
 EVENTS_AT_ONCE = 1000
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 CONFIG_DEADLINE_S = 600.0  # longer than the harness waits for Kafka
 READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
@@ -80,7 +80,7 @@ class LoadConfig:
     def read(path: Path) -> LoadConfig:
         """Wait for the file and read it: the fleet starts while Kafka does."""
         what = f"{path}, which says where Kafka is"
-        wait_until(path.exists, deadline_s=CONFIG_DEADLINE_S, what=what, every_s=LOOK_EVERY_S)
+        wait_until(path.exists, deadline_s=CONFIG_DEADLINE_S, what=what, every_s=POLL_EVERY_S)
         return msgspec.json.decode(path.read_bytes(), type=LoadConfig)
 
 
@@ -183,7 +183,7 @@ class Fleet:
         """Return whether the whole load is known, and if not, the number of slices that can no longer change."""
         if self._journal is None:
             return True, None
-        if self._journal.look():
+        if self._journal.poll():
             tape = self.config.tape
             self.schedule = Schedule(replace(tape, profile=tape.profile + self._journal.profile))
         return self._journal.complete, None if self._journal.complete else self.schedule.load.slices_settled

@@ -40,7 +40,7 @@ class Journal:
         self.complete = False
         self._path, self._read_bytes = folder / JOURNAL, 0
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Read new lines. Return True if there were any."""
         if not self._path.exists() or self._path.stat().st_size == self._read_bytes:
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
+from harness.measuring.measurement import CatchUp, Lack, Quantity, Reconfiguration
 from harness.util.texts import three_digits
 
 
@@ -48,7 +48,7 @@ def in_words(found: CatchUp) -> str:
     return ", ".join(said)
 
 
-def worth_in_words(orders: NewOrders, largest: float) -> str:
+def worth_in_words(change: Reconfiguration, largest: float) -> str:
     """Summarize in one sentence when the job was changed, what the change cost, and what it gained."""
     to_do = f"{orders.to_do:,.0f} events to do, of {largest:,.0f} at the most"
     said = [f"{orders.fault} {seconds(orders.at_s)} after its start with {to_do}"]
@@ -62,8 +62,8 @@ def worth_in_words(orders: NewOrders, largest: float) -> str:
     return ", ".join(said)
 
 
-def _missed(orders: NewOrders) -> str:
-    if orders.before_per_s.value is None or orders.away.value is None:
+def _missed(change: Reconfiguration) -> str:
+    if change.before_per_s.value is None or change.away.value is None:
         return ""
     return f"in which the old config would have processed {orders.before_per_s.value * orders.away.value:,.0f} events"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.experiments.chaos import KEEPS, Card, Case, Cell, Ran, Seen, pending
+from harness.experiments.chaos import KEEPS, Card, Cell, ChaosCase, Ran, Seen, pending
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
 from harness.install.origin import COMMAND
@@ -47,11 +47,11 @@ class Chaos:
     card: Card
     settings: Mapping[str, Any]
     environment: Mapping[str, Any]
-    wanted: tuple[Case, ...]
+    wanted: tuple[ChaosCase, ...]
     done: tuple[Ran, ...]
 
     @property
-    def missing(self) -> list[Case]:
+    def missing(self) -> list[ChaosCase]:
         return pending(self.wanted, self.done)
 
     @property
@@ -90,7 +90,7 @@ def read(folder: Folder, card: Card) -> Chaos:
     """Read the experiment's settings and runs from its folder. The card is made from the runs that are done."""
     settings: dict[str, Any] = folder.load("settings", dict[str, Any])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
-    wanted: list[Case] = folder.load("wanted", list[Case])
+    wanted: list[ChaosCase] = folder.load("wanted", list[ChaosCase])
     done: list[Ran] = folder.load("done", list[Ran])
     return Chaos(folder, card, settings, machine, tuple(wanted), tuple(done))
 
@@ -114,10 +114,12 @@ def answer_of(found: Chaos) -> experiment.Answer:
     )
 
 
-def _case(found: Chaos, case: Case, outcome: Outcome | None, sentence: str, ran: Ran | None) -> experiment.Case:
+def _case(
+    found: Chaos, case: ChaosCase, outcome: Outcome | None, sentence: str, ran: Ran | None
+) -> experiment.ExperimentCase:
     group = suite.classname((str(found.settings["scenario"]), case.engine, case.sink))
     run, word = (ran.run, str(ran.seen)) if ran else ("", "not run")
-    return experiment.Case(group, f"{case.fault}, seed {case.seed}", outcome, sentence, run, word)
+    return experiment.ExperimentCase(group, f"{case.fault}, seed {case.seed}", outcome, sentence, run, word)
 
 
 def _outcome(ran: Ran, claim: str) -> Outcome | None:

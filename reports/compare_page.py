@@ -87,7 +87,7 @@ def page_of(found: Compared) -> Page:
 def answer_of(found: Compared) -> experiment.Answer:
     """Build the answer for CI jobs, with a case for each run."""
     cases = [
-        experiment.Case(
+        experiment.ExperimentCase(
             suite.classname((compare.SCENARIO, each.case.engine)),
             f"{each.case.leg.value}, seed {each.case.seed}",
             each.outcome,
@@ -97,7 +97,7 @@ def answer_of(found: Compared) -> experiment.Answer:
         for each in found.done
     ]
     cases += [
-        experiment.Case(
+        experiment.ExperimentCase(
             suite.classname((compare.SCENARIO, case.engine)),
             f"{case.leg.value}, seed {case.seed}",
             Outcome.UNKNOWN,
@@ -116,7 +116,7 @@ def _next(found: Compared) -> Section:
 
 
 def _table(found: Compared) -> Section:
-    header, lines = compared.whole(found.found)
+    header, lines = compared.full_table(found.found)
     unknown = left_out(header, lines)
     return Section(
         "table",

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Case, Leg, Ran, Row, Settings, Sustained, Table, pending, table
+from harness.experiments.compare import BUSY_CPU, Leg, LegRun, Ran, Row, Settings, Sustained, Table, pending, table
 from harness.experiments.folder import Folder
 from harness.experiments.searching.searched import KIND, Searched
 from harness.experiments.searching.searched import read as read_search
@@ -77,7 +77,7 @@ class Compared:
     environment: Mapping[str, Any]
     done: tuple[Ran, ...]
     found: Table
-    missing: tuple[Case, ...]
+    missing: tuple[LegRun, ...]
     searches: Mapping[str, Searched]  # by engine, if one was made
 
     @property
@@ -98,7 +98,7 @@ def read(folder: Folder) -> Compared:
     folders = {engine: Folder.open(folder.path / path, KIND) for engine, path in places.items()}
     curves = {engine: read_search(own) for engine, own in folders.items()}
     sustained = {engine: _sustained(curve) for engine, curve in curves.items()}
-    missing = tuple(pending(folder.load("wanted", list[Case]), done))
+    missing = tuple(pending(folder.load("wanted", list[LegRun]), done))
     found = table(asked["engines"], done, asked["seed"], sustained, missing)
     return Compared(folder, asked, machine, tuple(done), found, missing, curves)
 
@@ -119,7 +119,7 @@ def rows(found: Table) -> list[list[str]]:
     return [[row.engine, row.outcome.value, *(_median(row, name) for name in SHORT), cost(row)] for row in found.rows]
 
 
-def whole(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
+def full_table(found: Table) -> tuple[tuple[str, ...], list[list[str]]]:
     """Return the table with every figure, and its interval if it has one."""
     header = ("engine", "verdict", *(heading for heading, _, _ in FIGURES.values()), COST)
     return header, [
@@ -162,7 +162,7 @@ def with_interval(interval: Interval | None, name: str) -> str:
 
 
 def markdown(found: Table, command: str, machine: Sequence[tuple[str, str]]) -> str:
-    header, lines = whole(found)
+    header, lines = full_table(found)
     told = [f"**{found.outcome.value}**: {found.sentence}", "", f"    {command}", ""]
     told += table_lines(header, lines)
     told += ["", ABOUT_COST, "", ", ".join(f"{name} {value}" for name, value in machine)]

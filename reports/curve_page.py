@@ -69,7 +69,7 @@ def page_of(searched: Searched) -> Page:
 def answer_of(searched: Searched) -> experiment.Answer:
     """Return the answer for a CI job: the search is one case. A rate that was exceeded is no failure of a search."""
     spec, found = searched.spec, searched.found
-    case = experiment.Case(
+    case = experiment.ExperimentCase(
         suite.classname((spec.title, spec.engine, spec.sink)), "highest sustainable rate", found.outcome, found.sentence
     )
     facts = {"seed": str(spec.tape.seed), **dict(fairness.flat(searched.environment))}

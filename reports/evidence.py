@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from harness.evidence.observed import LogAudit, Named
 from harness.judging import judge
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.stored_run import StoredRun
 from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
@@ -80,5 +80,5 @@ class Evidence(StoredRun):
         return LogAudit(verdict.totals["planned"], verdict.totals["in_log"], Named(), Named(), Named(), Named())
 
     @cached_property
-    def case(self) -> Case:
+    def case(self) -> RunFacts:
         return judge.case_of(self)

@@ -136,16 +136,16 @@ def line_of(effect: Effect) -> str:
     """Draw the interval as a line of characters for output without pictures: | marks no difference, : the threshold."""
     step = REACH * effect.threshold / HALF
 
-    def place(ratio: float) -> int:
+    def column(ratio: float) -> int:
         return HALF + max(-HALF, min(HALF, round((ratio - 1) / step)))
 
     letters = ["."] * (2 * HALF + 1)
-    for at in range(place(effect.head.low), place(effect.head.high) + 1):
+    for at in range(column(effect.head.low), column(effect.head.high) + 1):
         letters[at] = "-"
-    letters[place(1)] = "|"
+    letters[column(1)] = "|"
     for ratio in (1 - effect.threshold, 1 + effect.threshold):
-        letters[place(ratio)] = ":"
-    letters[place(effect.head.estimate)] = "o"
+        letters[column(ratio)] = ":"
+    letters[column(effect.head.estimate)] = "o"
     return "".join(letters)
 
 
@@ -182,14 +182,14 @@ def outliers(found: Gated) -> Iterator[str]:
             yield f"start {each.aside + 1} is left out of the {each.metric}: {seen}, unlike the other starts"
 
 
-def as_object(found: Gated, place: Path, code: int) -> dict[str, Any]:
+def as_object(found: Gated, path: Path, code: int) -> dict[str, Any]:
     return {
         "command": "gate",
         "verdict": found.outcome.value,
         "answer": found.answer.value,
         "sentence": found.sentence,
         "exit": code,
-        "gate": str(place),
+        "gate": str(path),
         "starts": found.starts,
         "sides": msgspec.to_builtins(found.sides),
         "effects": [_effect(each) for each in found.effects],

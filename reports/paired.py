@@ -13,7 +13,7 @@ import msgspec
 from harness.experiments import pairing
 from harness.experiments.folder import Folder
 from harness.experiments.gating.rounds import Round, kept
-from harness.experiments.pairing import Asked, Measured, Paired, Progress, rounds_file
+from harness.experiments.pairing import Measured, Paired, PairsRequest, Progress, rounds_file
 from harness.install.origin import COMMAND
 from harness.util.texts import many, three_digits
 from reports.sections import reproduce
@@ -27,13 +27,13 @@ class Record:
     """Everything that a page or an export of pairs is made of."""
 
     folder: Folder
-    asked: Asked
+    asked: PairsRequest
     environment: Mapping[str, Any]
     found: Paired
 
 
 def read(folder: Folder) -> Record:
-    asked: Asked = folder.part("asked", Asked)
+    asked: PairsRequest = folder.part("asked", PairsRequest)
     numbered = list(enumerate(pairing.all_of(asked, folder.load("progress", list[Progress])), 1))
     over = [(number, each) for number, each in numbered if each.is_over(asked.budget_s)]
     pairs = (pairing.measured(each, _rounds(folder, number, each), asked.settings.seed) for number, each in over)

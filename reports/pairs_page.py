@@ -148,6 +148,8 @@ def answer_of(record: Record) -> experiment.Answer:
     )
 
 
-def _case(each: Measured) -> experiment.Case:
+def _case(each: Measured) -> experiment.ExperimentCase:
     run = each.runs[0] if each.runs else ""
-    return experiment.Case("pairs", f"{each.pair.first} by {each.pair.second}", each.outcome, each.sentence, run)
+    return experiment.ExperimentCase(
+        "pairs", f"{each.pair.first} by {each.pair.second}", each.outcome, each.sentence, run
+    )

@@ -17,7 +17,9 @@ def save(done: Repeated, spec: RunSpec, manifest: EngineManifest, machine: Mappi
     """Write the exports, with a case for each round."""
     group = suite.classname((spec.title, spec.engine, spec.sink))
     cases = tuple(
-        experiment.Case(group, f"seed {each.seed}", each.outcome, each.sentence, os.path.relpath(each.run, folder))
+        experiment.ExperimentCase(
+            group, f"seed {each.seed}", each.outcome, each.sentence, os.path.relpath(each.run, folder)
+        )
         for each in done.rounds
     )
     facts = {"seed": str(spec.tape.seed), "fault": spec.fault.text, **dict(fairness.flat(machine))}

@@ -142,8 +142,8 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
     """Lines for a run that had more than a steady load."""
     if m.catch_up:
         yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
-        for orders in m.catch_up.new_orders:
-            yield from _wrapped("  change   ", catch_up.worth_in_words(orders, m.catch_up.largest or orders.to_do))
+        for change in m.catch_up.new_orders:
+            yield from _wrapped("  change   ", catch_up.worth_in_words(change, m.catch_up.largest or change.to_do))
     if result.backfill:
         yield from _wrapped("  batch    ", _cost_of(result.backfill))
     if m.bursts:

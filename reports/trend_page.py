@@ -86,12 +86,12 @@ def _metric(history: History, metric: str) -> Section:
 
 def _panels(history: History, entries: Sequence[Entry], metric: str) -> tuple[list[trend.Panel], int]:
     """The newest series with a figure of this metric, and the number of older ones."""
-    place = {id(entry): number for number, entry in enumerate(entries)}
+    index = {id(entry): number for number, entry in enumerate(entries)}
     found = []
     for series in history.series:
-        own = [entry for entry in series.entries if id(entry) in place]
+        own = [entry for entry in series.entries if id(entry) in index]
         if any(_point(entry, 0, metric).ratio is not None for entry in own):
-            found.append((place[id(own[-1])], series, [_point(entry, place[id(entry)], metric) for entry in own]))
+            found.append((index[id(own[-1])], series, [_point(entry, index[id(entry)], metric) for entry in own]))
     newest = sorted(found, key=lambda each: each[0])[-PANELS:]
     panels = [_panel(each, points) for _, each, points in sorted(newest, key=lambda each: each[1].number)]
     return panels, len(found) - len(newest)
@@ -107,12 +107,12 @@ def _title(series: Series) -> str:
     return f"series {series.number}: {new or series.what['engine'] + ' by ' + series.what['base']}"
 
 
-def _point(entry: Entry, place: int, metric: str) -> trend.Point:
+def _point(entry: Entry, index: int, metric: str) -> trend.Point:
     """A declined figure is drawn as its answer only: its value is not trusted."""
     figure = entry.figure(metric)
     if figure is None or figure.declined:
-        return trend.Point(place, (figure.answer if figure else entry.answer).value)
-    return trend.Point(place, figure.answer.value, figure.ratio, figure.low, figure.high)
+        return trend.Point(index, (figure.answer if figure else entry.answer).value)
+    return trend.Point(index, figure.answer.value, figure.ratio, figure.low, figure.high)
 
 
 def _alt(panel: trend.Panel) -> str:

@@ -117,7 +117,7 @@ def listed(shape: Shape) -> list[Finding]:
         f"({many(cells, 'cell')}); without them there are "
         f"{len(times) / shape.offered.campaigns:.2f} lines per campaign"
     )
-    rows = shape.whole & ~shape.low if shape.left.is_split else ~shape.low
+    rows = shape.full_windows & ~shape.low if shape.left.is_split else ~shape.low
     one, more = shape.left.count[rows & (times == 1)], shape.left.count[rows & (times > 1)]
     found = [Finding("listed twice", told)]
     if len(one) > 1 and len(more) > 1:
@@ -191,7 +191,7 @@ def _lost(shape: Shape) -> list[Finding]:
     """Inner cells that are low or missing: how many views, and when."""
     first, end = shape.edge
     once = shape.left.times_listed is None  # losses in the other cells have a finding of their own
-    low = shape.low & shape.whole & (True if shape.left.times_listed is None else shape.left.times_listed == 1)
+    low = shape.low & shape.full_windows & (True if shape.left.times_listed is None else shape.left.times_listed == 1)
     short = [n for n in range(first, end) if once and shape.usual_total - shape.totals[n] > shape.total_limit]
     gaps = int((np.diff(shape.numbers) - 1).sum())
     absent = _absent(shape) if shape.usual > shape.limit else 0
@@ -287,7 +287,7 @@ def delays(shape: Shape) -> list[Finding]:
     if shape.left.is_split and shape.usual > 0:
         gap_ms = -math.log(IMPOSSIBLE / len(delay)) * width / shape.usual
         soonest = width - gap_ms - FLUSH_MS
-        hurried = delay[shape.whole & (shape.left.count > 0) & (delay < soonest)]
+        hurried = delay[shape.full_windows & (shape.left.count > 0) & (delay < soonest)]
         if soonest > 0 and len(hurried):
             told = (
                 f"{many(len(hurried), 'whole window was', 'whole windows were')} updated last "

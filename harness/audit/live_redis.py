@@ -11,7 +11,7 @@ from harness.model import HarnessError
 from harness.results import redis_scan
 from harness.results.base import UPDATED
 from harness.results.yahoo import COUNT, translated
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 
 
 def read(client: redis.Redis, place: str, offered: Offered) -> Left:
@@ -43,5 +43,5 @@ def _read(client: Any, place: str, offered: Offered) -> Left:
 
 
 def _counted(text: str) -> int | None:
-    number = whole(text)
+    number = parse_int64(text)
     return None if number is None or number < 0 else number

@@ -93,7 +93,7 @@ class Shape:
         return oldest, max(oldest, len(self.numbers) - newest)
 
     @cached_property
-    def whole(self) -> Flags:
+    def full_windows(self) -> Flags:
         """Rows of windows that were open from their beginning to their end. A low cell near the end of its campaign is
         left out, because a boundary between campaigns may be off by some cells.
         """
@@ -135,7 +135,7 @@ class Shape:
         """Latency of whole windows in the original's definition: the last update minus the window's end."""
         if self.left.delay_ms is None:
             return None
-        rows = self.whole if self.left.is_split and self.whole.any() else ~self.low
+        rows = self.full_windows if self.left.is_split and self.full_windows.any() else ~self.low
         delays = self.left.delay_ms[rows]
         return delays - self.offered.window_ms if len(delays) else None
 

@@ -71,22 +71,22 @@ def chaos(
         return
     if resume:
         refuse_beside_resume(context, "jobs")
-    asked = drive_chaos.Asked(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
-    place, settings = (
+    asked = drive_chaos.ChaosSelection(tuple(engine or ()), tuple(sink or ()), tuple(fault or ()))
+    experiment, settings = (
         drive_chaos.resume(resume, jobs)
         if resume
         else drive_chaos.begin(planner.read_tier(tier), asked, flags, out, jobs)
     )
-    card = drive_chaos.drive(place, settings)
+    card = drive_chaos.drive(experiment, settings)
     if as_json:
-        print(json.dumps(reports_card.as_object(card, place.path)))
+        print(json.dumps(reports_card.as_object(card, experiment.path)))
     else:
         told = [f"{card.outcome.value}  {card.sentence}"]
         for heading, rows in reports_card.tables(card):
             told += ["", heading, console.table(rows, reports_card.HEADER)]
         if came := reports_card.changes(card):
             told += ["", console.table(came, reports_card.CHANGES)]
-        console.show_result([*told, "", *reports_card.endings(card), str(place.path)], card.outcome)
+        console.show_result([*told, "", *reports_card.endings(card), str(experiment.path)], card.outcome)
     raise typer.Exit(card.outcome.exit_code)
 
 

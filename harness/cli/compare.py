@@ -79,29 +79,29 @@ def compare(
         refuse_beside(context, NOT_OF_PAIRS, "with --pairs, which measures only the CPU cost, on servers of its own")
         _pairs(pairs.begin(engines or [], which, budget * 60, flags, out), as_json=as_json)
     settings = planner.QUICK if quick else WHOLE
-    place, asked = (
+    experiment, asked = (
         drive_compare.resume(resume)
         if resume
         else drive_compare.begin(engines or [], settings, flags, out, searched=searched)
     )
-    drive_compare.drive(place, asked)
-    found = reports_compared.read(place).found
+    drive_compare.drive(experiment, asked)
+    found = reports_compared.read(experiment).found
     if as_json:
-        print(json.dumps(reports_compared.as_object(found, place.path)))
+        print(json.dumps(reports_compared.as_object(found, experiment.path)))
     else:
         table = console.table(reports_compared.rows(found), reports_compared.HEADER)
         told = [f"{found.outcome.value}  {found.sentence}", "", table, *reports_compared.at_rate(found), ""]
         told += [*reports_compared.searched(found), *reports_compared.endings(found)]
-        console.show_result([*told, str(place.path / "report.html")], found.outcome)
+        console.show_result([*told, str(experiment.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)
 
 
-def _pairs(place: Folder, *, as_json: bool) -> Never:
-    found = pairs.drive(place)
+def _pairs(experiment: Folder, *, as_json: bool) -> Never:
+    found = pairs.drive(experiment)
     if as_json:
-        print(json.dumps(reports_paired.as_object(found, place.path)))
+        print(json.dumps(reports_paired.as_object(found, experiment.path)))
     else:
         table = console.table(reports_paired.rows(found), reports_paired.HEADER)
         told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_paired.notes(found)]
-        console.show_result([*told, str(place.path / "report.html")], found.outcome)
+        console.show_result([*told, str(experiment.path / "report.html")], found.outcome)
     raise typer.Exit(found.outcome.exit_code)

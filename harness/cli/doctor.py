@@ -51,20 +51,20 @@ def _servers(kafka: str, kafka_config: str, redis: str, prefix: str) -> Iterator
         address = security.external(kafka, Path(kafka_config) if kafka_config else None)
         yield _finding("Kafka rights", address.bootstrap, lambda: [s.sentence for s in kafka_says(address, wants)])
     if redis:
-        place = external(redis, prefix)
+        server = external(redis, prefix)
 
         def ask() -> list[str]:
-            with connect(place) as client:
+            with connect(server) as client:
                 return [each.sentence for each in redis_says(client, redacted(redis), wants)]
 
         yield _finding("Redis rights", redacted(redis), ask)
 
 
-def _finding(what: str, place: str, ask: Callable[[], list[str]]) -> Finding:
+def _finding(what: str, server: str, ask: Callable[[], list[str]]) -> Finding:
     try:
         refused = ask()
     except HarnessError as error:
-        return Finding(what, State.MISSING, f"{place} does not serve us", str(error))
+        return Finding(what, State.MISSING, f"{server} does not serve us", str(error))
     if refused:
-        return Finding(what, State.WRONG, f"{place} refused {many(len(refused), 'trial')}", " ".join(refused))
-    return Finding(what, State.OK, f"{place} let all be done that a run does")
+        return Finding(what, State.WRONG, f"{server} refused {many(len(refused), 'trial')}", " ".join(refused))
+    return Finding(what, State.OK, f"{server} let all be done that a run does")

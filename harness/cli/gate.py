@@ -17,7 +17,7 @@ from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resum
 from harness.cli.scenario_flags import EVENTS
 from harness.drivers import gate as drive_gate
 from harness.drivers import gate_calibration
-from harness.drivers.gate import Asked
+from harness.drivers.gate import GateRequest
 from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, history
 from harness.experiments.gating.baseline import REFERENCE, is_baseline
@@ -133,19 +133,21 @@ def gate(
         history.refuse_unusable(history_at)
     usual = USUAL_STORED if is_baseline(base) else USUAL
     too_slow = ANY if saves else _share(threshold or usual)
-    found, place = drive_gate.drive(Asked(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out)
-    for said in _kept(reports_gated.read(Folder(place)), saves, history_at):
+    found, path = drive_gate.drive(
+        GateRequest(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out
+    )
+    for said in _kept(reports_gated.read(Folder(path)), saves, history_at):
         console.say(said)
     # A threshold that was typed is a usage error if the measurement can't resolve it; the default one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:
-        print(json.dumps(reports_gated.as_object(found, place, code)))
+        print(json.dumps(reports_gated.as_object(found, path, code)))
     else:
         rows = [reports_gated.row(each) for each in found.effects]
         table = [console.table(rows, reports_gated.HEADER), ""] if rows else []
         head = f"{found.answer.value}  {found.sentence}"
-        console.show_result([head, "", *table, *reports_gated.notes(found), "", str(place)], found.outcome)
-    drive_gate.draw(Folder(place))
+        console.show_result([head, "", *table, *reports_gated.notes(found), "", str(path)], found.outcome)
+    drive_gate.draw(Folder(path))
     raise typer.Exit(code)
 
 
@@ -184,13 +186,13 @@ def _kept(record: Record, saves: str, history_at: str) -> Iterator[str]:
         yield f"added to {history.add(history_at, line)}"
 
 
-def _calibrate(place: Folder, *, as_json: bool) -> Never:
-    found = gate_calibration.drive(place)
+def _calibrate(experiment: Folder, *, as_json: bool) -> Never:
+    found = gate_calibration.drive(experiment)
     if as_json:
-        print(json.dumps(reports_calibrated.as_object(found, place.path, Exit.PASS)))
+        print(json.dumps(reports_calibrated.as_object(found, experiment.path, Exit.PASS)))
     else:
         table = console.table(list(reports_calibrated.rows(found)), reports_calibrated.HEADER)
-        print(f"{table}\n\n{reports_calibrated.summary(found)}\n\n{place.path}")
+        print(f"{table}\n\n{reports_calibrated.summary(found)}\n\n{experiment.path}")
     raise typer.Exit(Exit.PASS)
 
 

@@ -41,13 +41,13 @@ def recheck(run: Run, as_json: Json = False) -> None:
     raise typer.Exit(result.verdict.outcome.exit_code)
 
 
-def _judged_again(place: Store) -> Result:
+def _judged_again(run_dir: Store) -> Result:
     """Judge a stored run in a function of its own, so that the memory for its events is free before a page is drawn."""
     with console.progress() as screen:
         screen.phase("judge")
-        stored = StoredRun(place)
+        stored = StoredRun(run_dir)
         verdict = judge(stored)
-        verdicts.keep(place, verdict)
+        verdicts.keep(run_dir, verdict)
         return one_run.report(stored, verdict, screen)
 
 
@@ -68,15 +68,15 @@ def report(
         experiment = Folder.open(place, *EXPERIMENT_PAGES)
         made = EXPERIMENT_PAGES[experiment.kind](experiment)
         sections = made.sections
-    elif one_run.mended_copy(place):
+    elif one_run.mended_copy(run_dir):
         sections = ()
     else:
         with console.progress() as screen:
             sections = one_run.write_page(_ended(run), screen).sections
-    shown = str(place / "report.html")
+    shown = str(run_dir / "report.html")
     missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
     if as_json:
-        answer({"command": "report", "run": str(place), "page": shown, "missing": missing})
+        answer({"command": "report", "run": str(run_dir), "page": shown, "missing": missing})
     else:
         print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
 

@@ -37,15 +37,15 @@ def search(
     """Measure latency at rising rates, and find the highest sustainable rate as an interval."""
     if resume:
         refuse_beside_resume(context)
-        place = drive_search.resume(resume)
-        spec, engine_manifest = drive_search.resolved(place)
+        experiment = drive_search.resume(resume)
+        spec, engine_manifest = drive_search.resolved(experiment)
         one_run.refuse_the_impossible(spec, engine_manifest)
     else:
         name, keys = plan.read_scenario(scenario)
         spec, engine_manifest = plan.resolve(name, {**keys, **planner.WITHOUT}, flags, manifests.load)
         one_run.refuse_the_impossible(spec, engine_manifest)
-        place = drive_search.begin(spec, engine_manifest, planner.QUICK if quick else planner.WHOLE, out)
-    searched = drive_search.drive(place, spec, engine_manifest)
+        experiment = drive_search.begin(spec, engine_manifest, planner.QUICK if quick else planner.WHOLE, out)
+    searched = drive_search.drive(experiment, spec, engine_manifest)
     from reports import curve  # slow to import, and already imported for the page
 
     found = searched.found
@@ -60,7 +60,7 @@ def search(
             console.table(curve.rows(searched), curve.COLUMNS),
             "",
             *curve.time_spent(searched),
-            str(place.path / "report.html"),
+            str(experiment.path / "report.html"),
         ]
         console.show_result(told, found.outcome)
     raise typer.Exit(found.outcome.exit_code)

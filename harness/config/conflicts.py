@@ -198,9 +198,9 @@ def _of_master(spec: RunSpec) -> None:
 
 def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection[str]) -> None:
     """Options that the engine does not read, or with impossible values."""
-    usual = {each.name: each.default for each in fields(spec) if each.name in own_options.ORDERS}
-    orders = {name: getattr(spec, name) for name, default in usual.items() if getattr(spec, name) != default}
-    if mistake := own_options.mistake_of_orders(manifest, orders):
+    usual = {each.name: each.default for each in fields(spec) if each.name in own_options.CONFIG_KEYS}
+    changed = {name: getattr(spec, name) for name, default in usual.items() if getattr(spec, name) != default}
+    if mistake := own_options.mistake_of_config(manifest, changed):
         raise UsageError(f"{mistake}. Leave it out.")
     options = {**manifest.options, **spec.conf}
     if mistake := own_options.mistake(manifest, {key: options[key] for key in options if key not in of_scenario}):

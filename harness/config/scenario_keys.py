@@ -82,7 +82,7 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _whole(low: int, high: int) -> Reader:
+def _integer(low: int, high: int) -> Reader:
     def read(value: Any) -> int:
         number = as_whole(value)
         if number is None or not low <= number <= high:
@@ -200,7 +200,7 @@ def _limit(value: Any) -> int | None:
     if value == "any":
         return None
     try:
-        return int(_whole(0, 2**53)(value))
+        return int(_integer(0, 2**53)(value))
     except Wrong:
         raise Wrong(f'a whole number from 0 to {2**53:,}, or "any",') from None
 

@@ -16,7 +16,7 @@ from harness.drivers import one_run
 from harness.drivers.parallel_cases import Beside
 from harness.engines import manifest as manifests
 from harness.experiments import chaos, upgrade
-from harness.experiments.chaos import NO_FAULT, Case, Ran, Seen, Tier
+from harness.experiments.chaos import NO_FAULT, ChaosCase, Ran, Seen, Tier
 from harness.experiments.folder import Folder
 from harness.faults import registry
 from harness.host import cgroup, needs
@@ -38,7 +38,7 @@ DEFAULT_ENGINES = ("spark",)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChaosSelection:
     """The selection from a tier. Faults replace its list, engines and sinks select from it; empty: all."""
 
     engines: tuple[str, ...] = ()
@@ -51,12 +51,12 @@ class Asked:
         named = {"engine": self.engines, "sink": self.sinks, "fault": self.faults}
         return {name: list(values) for name, values in named.items() if values}
 
-    def wants(self, case: Case) -> bool:
+    def wants(self, case: ChaosCase) -> bool:
         return (not self.engines or case.engine in self.engines) and (not self.sinks or case.sink in self.sinks)
 
 
 def begin(
-    tier: Tier, asked: Asked, flags: Mapping[str, Any], out: Path, jobs: int | None = None
+    tier: Tier, asked: ChaosSelection, flags: Mapping[str, Any], out: Path, jobs: int | None = None
 ) -> tuple[Folder, Settings]:
     """Resolve every case and create the experiment, so that a mistake in any case is reported before the first run."""
     keys = {**plan.read_scenario(tier.scenario)[1], **tier.keys}
@@ -80,12 +80,12 @@ def begin(
         },
     }
     jobs_of(settings, wanted)
-    place = Folder.create(out.absolute(), "chaos")
-    place.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
-    return place, settings
+    experiment = Folder.create(out.absolute(), "chaos")
+    experiment.save("chaos", settings=_public(settings), environment=environment.describe(), wanted=wanted, done=[])
+    return experiment, settings
 
 
-def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
+def _refuse_engines_beside(tier: Tier, asked: ChaosSelection) -> None:
     engines = dict.fromkeys(row.engine for row in tier.cases)
     for engine in asked.engines:
         manifests.load(engine)  # reports a misspelled one
@@ -96,7 +96,7 @@ def _refuse_engines_beside(tier: Tier, asked: Asked) -> None:
         )
 
 
-def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
+def _cases(tier: Tier, asked: ChaosSelection, seed: int, workload: str) -> list[ChaosCase]:
     rows = tier.cases
     if asked.faults:
         written = tuple(registry.parse(fault).text for fault in asked.faults)  # with default moments filled in
@@ -118,7 +118,7 @@ def _cases(tier: Tier, asked: Asked, seed: int, workload: str) -> list[Case]:
     return left
 
 
-def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -> None:
+def _refuse_unknown_sinks(asked: ChaosSelection, sinks_of: Mapping[str, Sequence[str]]) -> None:
     engines = asked.engines or tuple(sinks_of)
     known = dict.fromkeys(sink for engine in engines for sink in sinks_of[engine])
     for sink in asked.sinks:
@@ -128,24 +128,24 @@ def _refuse_unknown_sinks(asked: Asked, sinks_of: Mapping[str, Sequence[str]]) -
 
 
 def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
-    place = Folder.open(path.absolute(), "chaos")
-    settings: Settings = place.load("settings", dict[str, Any])
-    place.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
-    return place, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
+    experiment = Folder.open(path.absolute(), "chaos")
+    settings: Settings = experiment.load("settings", dict[str, Any])
+    experiment.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
+    return experiment, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
 
 
 def _public(settings: Settings) -> Settings:
     return {**settings, "keys": plan.public(settings["keys"]), "flags": plan.public(settings["flags"])}
 
 
-def resolve(settings: Settings, case: Case) -> Resolved:
+def resolve(settings: Settings, case: ChaosCase) -> Resolved:
     """Resolve the run of a case."""
     own = {"engine": case.engine, "sink": case.sink, "fault": case.fault, "seed": case.seed}
     keys = {name: value for name, value in settings["keys"].items() if name not in own}
     return plan.resolve(settings["scenario"], keys, {**settings["flags"], **own}, manifests.load)
 
 
-def drive(place: Folder, settings: Settings) -> chaos.Card:
+def drive(experiment: Folder, settings: Settings) -> chaos.Card:
     """Run all pending cases, then write the card in all its formats."""
     with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` resumes it"):
         found = _drive(place, settings)
@@ -153,12 +153,12 @@ def drive(place: Folder, settings: Settings) -> chaos.Card:
     return found
 
 
-def _drive(place: Folder, settings: Settings) -> chaos.Card:
+def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
     public = _public(settings)
-    wanted: list[Case] = place.load("wanted", list[Case])
-    before: list[Ran] = place.load("done", list[Ran])
+    wanted: list[ChaosCase] = experiment.load("wanted", list[ChaosCase])
+    before: list[Ran] = experiment.load("done", list[Ran])
     done = [each for each in before if not each.broken]
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
 
     def keep(ran: Ran) -> None:
         done.append(ran)
@@ -169,16 +169,16 @@ def _drive(place: Folder, settings: Settings) -> chaos.Card:
         place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
-        Beside(place, wanted, done, keep, lambda case: _twin(place, case, done)).drive(jobs)
+        Beside(experiment, wanted, done, keep, lambda case: _twin(experiment, case, done)).drive(jobs)
     else:
         for case in chaos.pending(wanted, done):
             console.say(chaos.announced(case, wanted))
-            keep(made(place, settings, case, _twin(place, case, done)))
-    write_page(place)
-    return card_of(place)
+            keep(made(experiment, settings, case, _twin(experiment, case, done)))
+    write_page(experiment)
+    return card_of(experiment)
 
 
-def jobs_of(settings: Settings, wanted: Sequence[Case]) -> int:
+def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
     """Return how many cases run at a time, after resolving each of them, which reports mistakes."""
     found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
     need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
@@ -208,24 +208,24 @@ def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
     return ""
 
 
-def card_of(place: Folder) -> chaos.Card:
+def card_of(experiment: Folder) -> chaos.Card:
     """Build the card from the stored results."""
-    settings: Settings = place.load("settings", dict[str, Any])
-    done: list[Ran] = place.load("done", list[Ran])
+    settings: Settings = experiment.load("settings", dict[str, Any])
+    done: list[Ran] = experiment.load("done", list[Ran])
     return chaos.card(done, _claims(done, plan.workload_of({**settings["keys"], **settings["flags"]})))
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page, also of an interrupted experiment. Drawing is slow to import, and most commands draw nothing."""
     from reports import chaos_page
 
-    return chaos_page.write(place, card_of(place))
+    return chaos_page.write(experiment, card_of(experiment))
 
 
 def made(
-    place: Folder,
+    experiment: Folder,
     settings: Settings,
-    case: Case,
+    case: ChaosCase,
     twin: Path | None,
     *,
     screens: one_run.Screens = console.progress,
@@ -235,19 +235,19 @@ def made(
     spec, manifest = resolve(settings, case)
     if lacks := registry.create(spec, manifest).needs:
         return Ran(case, Seen.NOT_POSSIBLE, "; ".join(lacks))
-    before = {each.path for each in runs(place.runs)}
+    before = {each.path for each in runs(experiment.runs)}
     try:
-        result = one_run.drive(spec, manifest, place.runs, twin=twin, screens=screens, every_option=every_option)
+        result = one_run.drive(spec, manifest, experiment.runs, twin=twin, screens=screens, every_option=every_option)
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 - an error under this fault must not stop the other cases
-        new = [each for each in runs(place.runs) if each.path not in before and each.owner.mark == owner_mark()]
-        broken = next((_below(place, each.path) for each in new), "")
+        new = [each for each in runs(experiment.runs) if each.path not in before and each.owner.mark == owner_mark()]
+        broken = next((_below(experiment, each.path) for each in new), "")
         return Ran(case, Seen.UNKNOWN, f"the harness broke: {known(error)}", broken, broken=True)
-    return ran(case, result, _below(place, result.path))
+    return ran(case, result, _below(experiment, result.path))
 
 
-def ran(case: Case, result: Result, run: str) -> Ran:
+def ran(case: ChaosCase, result: Result, run: str) -> Ran:
     """Classify a case by its finished run."""
     faults, engine = ended(Store(result.path))
     seen, wrong = chaos.classified(result.verdict, faults, engine.state, planned=case.fault != NO_FAULT)
@@ -262,9 +262,9 @@ def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
     return faults, reports[-1] if reports else EngineReport("gone", "the history does not record how the engine ended")
 
 
-def _twin(place: Folder, case: Case, done: Sequence[Ran]) -> Path | None:
+def _twin(experiment: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:
     found = next((each for each in done if each.case == case.twin and each.run), None)
-    return place.path / found.run if found and case.fault != NO_FAULT else None
+    return experiment.path / found.run if found and case.fault != NO_FAULT else None
 
 
 def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
@@ -272,5 +272,5 @@ def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
     return {(engine, sink): manifests.load(engine, workload).sink(sink).guarantee for engine, sink in places}
 
 
-def _below(place: Folder, path: Path) -> str:
-    return os.path.relpath(path, place.path)
+def _below(experiment: Folder, path: Path) -> str:
+    return os.path.relpath(path, experiment.path)

@@ -19,7 +19,7 @@ import msgspec
 
 from harness.drivers import chaos
 from harness.drivers.parallel_cases import Told
-from harness.experiments.chaos import Case
+from harness.experiments.chaos import ChaosCase
 from harness.experiments.folder import Folder
 from harness.model import Exit, UsageError
 from harness.runner.run import JUDGE
@@ -51,12 +51,12 @@ class Teller(PlainProgress):
 
 
 def work(experiment: str, number: str, twin: str, told: str) -> int:
-    place, teller = Folder(Path(experiment)), Teller(Path(told))
-    wanted: list[Case] = place.load("wanted", list[Case])
-    settings: dict[str, Any] = place.load("settings", dict[str, Any])
+    opened, teller = Folder(Path(experiment)), Teller(Path(told))
+    wanted: list[ChaosCase] = opened.load("wanted", list[ChaosCase])
+    settings: dict[str, Any] = opened.load("settings", dict[str, Any])
     try:
         found = chaos.made(
-            place,
+            opened,
             settings,
             wanted[int(number)],
             Path(twin) if twin else None,

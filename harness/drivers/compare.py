@@ -22,7 +22,7 @@ from harness.drivers import search as drive_search
 from harness.engines import environments
 from harness.engines import manifest as manifests
 from harness.experiments import compare, repeat
-from harness.experiments.compare import Case, Leg, Ran, Settings
+from harness.experiments.compare import Leg, LegRun, Ran, Settings
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.faults import registry
@@ -37,14 +37,14 @@ from reports.result import Result
 if TYPE_CHECKING:
     from reports.page import Page
 
-Asked = Mapping[str, Any]  # only in memory with the password of a Redis
+CompareRequest = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
 ABOUT_S = 75.0  # the estimate for one run until some were timed
 
 
 def begin(
     engines: Sequence[str], settings: Settings, flags: Mapping[str, Any], out: Path, *, searched: bool = False
-) -> tuple[Folder, Asked]:
+) -> tuple[Folder, CompareRequest]:
     """Resolve every run, install every engine, and create the experiment, so that errors come before the first run."""
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
@@ -52,7 +52,7 @@ def begin(
     named, seed = engines, steady.tape.seed
     if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it supports no user's own workload
         engines = compare.with_reference(engines)
-    asked: Asked = {
+    asked: CompareRequest = {
         "named": named,
         "engines": engines,
         "keys": keys,
@@ -74,10 +74,10 @@ def begin(
             )
     for manifest in needed.values():
         environments.prepare(manifest, console.say)
-    place = Folder.create(out.absolute(), "compare")
+    experiment = Folder.create(out.absolute(), "compare")
     machine = environment.describe()
-    place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
-    return place, asked
+    experiment.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
+    return experiment, asked
 
 
 def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings, Mapping[str, Any]]:
@@ -88,26 +88,26 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
     return replace(settings, rounds=rounds), {name: value for name, value in flags.items() if name != "repeat"}
 
 
-def resume(path: Path) -> tuple[Folder, Asked]:
-    place = Folder.open(path.absolute(), "compare")
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
+def resume(path: Path) -> tuple[Folder, CompareRequest]:
+    experiment = Folder.open(path.absolute(), "compare")
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
     made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
             f"{place.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
             f"both do not belong in one table. Resume it with version {made}, or start a new comparison."
         )
-    asked: Asked = place.load("asked", dict[str, Any])
-    place.refuse_other_settings(asked["settings"], Settings)
-    place.refuse_hidden(asked["flags"].get("redis", ""))
-    return place, asked
+    asked: CompareRequest = experiment.load("asked", dict[str, Any])
+    experiment.refuse_other_settings(asked["settings"], Settings)
+    experiment.refuse_hidden(asked["flags"].get("redis", ""))
+    return experiment, asked
 
 
-def _public(asked: Asked) -> Asked:
+def _public(asked: CompareRequest) -> CompareRequest:
     return {**asked, "flags": plan.public(asked["flags"])}
 
 
-def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
+def resolve(asked: CompareRequest, case: LegRun) -> tuple[RunSpec, EngineManifest]:
     watermark = asked["flags"].get("watermark", "0")
     own = compare.keys_of(case, msgspec.convert(asked["settings"], Settings), watermark)
     flags = {**asked["flags"], **own}
@@ -117,7 +117,7 @@ def resolve(asked: Asked, case: Case) -> tuple[RunSpec, EngineManifest]:
     return plan.resolve(compare.SCENARIO, keys, flags, manifests.load)
 
 
-def drive(place: Folder, asked: Asked) -> None:
+def drive(experiment: Folder, asked: CompareRequest) -> None:
     """Run all pending runs and searches, then write the page."""
     with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` resumes it"):
         _drive(place, asked)
@@ -125,14 +125,16 @@ def drive(place: Folder, asked: Asked) -> None:
         place.finished(found.outcome, found.sentence)
 
 
-def _drive(place: Folder, asked: Asked) -> None:
-    machine: dict[str, Any] = place.load("environment", dict[str, Any])
-    wanted: list[Case] = place.load("wanted", list[Case])
-    done: list[Ran] = place.load("done", list[Ran])
-    searches: dict[str, str] = place.load("searches", dict[str, str])
+def _drive(experiment: Folder, asked: CompareRequest) -> None:
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
+    wanted: list[LegRun] = experiment.load("wanted", list[LegRun])
+    done: list[Ran] = experiment.load("done", list[Ran])
+    searches: dict[str, str] = experiment.load("searches", dict[str, str])
 
     def keep() -> None:
-        place.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches)
+        experiment.save(
+            "compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches
+        )
 
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
@@ -142,44 +144,46 @@ def _drive(place: Folder, asked: Asked) -> None:
             f"about {left / 60:.0f} minutes left"
         )
         began_s = time.monotonic()
-        done.append(_run(place, asked, case, done))
+        done.append(_run(experiment, asked, case, done))
         took_s.append(time.monotonic() - began_s)
         console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
         keep()
     for engine in asked["engines"] if asked["search"] else ():
-        own, spec, manifest = _search(place, asked, engine, searches.get(engine))
-        searches[engine] = os.path.relpath(own.path, place.path)
+        own, spec, manifest = _search(experiment, asked, engine, searches.get(engine))
+        searches[engine] = os.path.relpath(own.path, experiment.path)
         keep()
         drive_search.drive(own, spec, manifest)
-    write_page(place)
+    write_page(experiment)
 
 
-def _search(place: Folder, asked: Asked, engine: str, begun: str | None) -> tuple[Folder, RunSpec, EngineManifest]:
+def _search(
+    experiment: Folder, asked: CompareRequest, engine: str, begun: str | None
+) -> tuple[Folder, RunSpec, EngineManifest]:
     """Begin a search, or resume it from its directory, which holds all of its state."""
     if begun:
-        own = drive_search.resume(place.path / begun)
+        own = drive_search.resume(experiment.path / begun)
         return own, *drive_search.resolved(own)
     keys = {**plan.read_scenario(SEARCHED)[1], "fault": "none", "engine": engine}
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
     spec, manifest = plan.resolve(SEARCHED, keys, flags, manifests.load)
-    return drive_search.begin(spec, manifest, search.QUICK, place.path / "searches"), spec, manifest
+    return drive_search.begin(spec, manifest, search.QUICK, experiment.path / "searches"), spec, manifest
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import compare_page
 
-    return compare_page.write(place)
+    return compare_page.write(experiment)
 
 
-def _run(place: Folder, asked: Asked, case: Case, done: Sequence[Ran]) -> Ran:
+def _run(experiment: Folder, asked: CompareRequest, case: LegRun, done: Sequence[Ran]) -> Ran:
     spec, manifest = resolve(asked, case)
     twin = next((each for each in done if each.case == case.twin), None) if case.leg is Leg.KILL else None
-    result = one_run.drive(spec, manifest, place.runs, twin=place.path / twin.run if twin else None)
-    return ran(case, result, os.path.relpath(result.path, place.path))
+    result = one_run.drive(spec, manifest, experiment.runs, twin=experiment.path / twin.run if twin else None)
+    return ran(case, result, os.path.relpath(result.path, experiment.path))
 
 
-def ran(case: Case, result: Result, run: str) -> Ran:
+def ran(case: LegRun, result: Result, run: str) -> Ran:
     """Return the result of a run. A PASS with withheld figures is UNKNOWN, because the question was speed."""
     verdict = result.verdict
     if verdict.outcome is Outcome.PASS and result.withheld:

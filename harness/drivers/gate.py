@@ -36,7 +36,7 @@ WARM_UP_SHARE = 0.02  # of the budget, in each start
 
 
 @dataclass(frozen=True)
-class Asked:
+class GateRequest:
     """The arguments of a gate: the sides to compare, and the time it may take."""
 
     base: str
@@ -53,7 +53,7 @@ def settings_of(burst_events: int, budget_s: float) -> Settings:
     return replace(of_burst(burst_events), warm_up_s=WARM_UP_SHARE * budget_s)
 
 
-def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
+def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     then = baseline.read(asked.base, asked.flags, asked.burst_events) if baseline.is_baseline(asked.base) else None
     workload, texts = plan.workload_of(asked.flags), (REFERENCE if then else asked.base, asked.head)
     candidates = [look_up(text, asked.engine, workload) for text in texts]
@@ -61,15 +61,15 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
     for candidate in candidates:
         if not candidate.commit:  # a commit's engine is only known after the checkout
             planned(candidate.engine, candidate.sink, settings, asked.flags)
-    place = Folder.create(out.absolute(), "gate")
+    experiment = Folder.create(out.absolute(), "gate")
     commits = dict(zip((BASE, HEAD), map(commit_of, candidates), strict=True))
     if then:
         commits[BASE] = then.entry.head.commit
     known = {"asked": asked, "settings": settings, "environment": environment.describe(), "commits": commits}
-    place.save("gate", **known)
-    logs = place.path / "logs"
+    experiment.save("gate", **known)
+    logs = experiment.path / "logs"
     logs.mkdir()
-    comparison = _Gate(place, asked, settings, then)
+    comparison = _Gate(experiment, asked, settings, then)
     with (
         place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its sides; each is a complete run"),
         children.guard(),
@@ -83,47 +83,47 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
             then.refuse_other(manifest, spec.sink)
         with broker(logs) as kafka:
             found = comparison.drive(engines, kafka)
-        place.save("gate", **known, found=found)
-        save_exports(place)
-        place.finished(found.outcome, found.sentence)
-    return found, place.path
+        experiment.save("gate", **known, found=found)
+        save_exports(experiment)
+        experiment.finished(found.outcome, found.sentence)
+    return found, experiment.path
 
 
-def save_exports(place: Folder) -> None:
+def save_exports(experiment: Folder) -> None:
     """Write the files that CI jobs read."""
     from reports.exports import gate as exports
     from reports.gated import read
 
-    exports.save(read(place))
+    exports.save(read(experiment))
 
 
-def draw(place: Folder) -> None:
+def draw(experiment: Folder) -> None:
     """Write the page of the gate and those of the runs that it links to.
 
     This comes after the answer, because drawing takes seconds. `streamgauge report RUN` makes the page of other starts.
     """
     from reports import gated
 
-    for judged in gated.read(place).found.sides.values():
-        if judged.run and (side := Store(place.path / judged.run)).has("verdict.json"):
+    for judged in gated.read(experiment).found.sides.values():
+        if judged.run and (side := Store(experiment.path / judged.run)).has("verdict.json"):
             one_run.draw(side.path)
     next_step = f"`streamgauge report {short_path(place.path)}` writes its page"
     with under_way(UnderWay(place.path, place.path, next_step), place.history.tell):
         write_page(place)
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import gate_page
 
-    return gate_page.write(place)
+    return gate_page.write(experiment)
 
 
 class _Gate:
     """A gate in progress: it starts all sides again and again until the answer is known or the budget is used up."""
 
-    def __init__(self, place: Folder, asked: Asked, settings: Settings, then: Baseline | None) -> None:
-        self.place, self.asked, self.settings, self.then = place, asked, settings, then
+    def __init__(self, experiment: Folder, asked: GateRequest, settings: Settings, then: Baseline | None) -> None:
+        self.experiment, self.asked, self.settings, self.then = experiment, asked, settings, then
         self.stored: Stored | None = then.stored() if then else None
         self.begun_s = time.monotonic()
         self.rounds: list[Round] = []
@@ -149,10 +149,10 @@ class _Gate:
         judged = {name: self.judged.get(name, Judged(Outcome.UNKNOWN, broken, "")) for name in SIDES}
         right = all(each.outcome is Outcome.PASS for each in judged.values())
         if right:
-            disk_space.write(self.place.path / ROUNDS, encoded(self.rounds))  # now with what the files hold
+            disk_space.write(self.experiment.path / ROUNDS, encoded(self.rounds))  # now with what the files hold
         if self.then:
-            versions = history.versions_of(Store(self.place.path / judged[HEAD].run))
-            machine = history.environment_of(self.place.load("environment", dict[str, Any]))
+            versions = history.versions_of(Store(self.experiment.path / judged[HEAD].run))
+            machine = history.environment_of(self.experiment.load("environment", dict[str, Any]))
             self.stored = self.then.stored(machine, versions)
         found = self._effects(conditions.declined) if right else ()
         return Gated(judged, found, self.starts, broken, conditions, self.stored)
@@ -160,7 +160,9 @@ class _Gate:
     def _start(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> None:
         """Start all sides, run their rounds, and judge them."""
         begun_s, number = time.monotonic(), self.starts + 1
-        sides = Sides(self.place, self.place.path / ROUNDS, kafka, self.asked.flags, self.placed, start=number)
+        sides = Sides(
+            self.experiment, self.experiment.path / ROUNDS, kafka, self.asked.flags, self.placed, start=number
+        )
         for name in SIDES:
             sides.add(name, *engines[name], self.settings)
         own: list[Round] = []

@@ -28,7 +28,7 @@ KIND = "calibration"
 
 
 @dataclass(frozen=True)
-class Asked:
+class CalibrationRequest:
     """The arguments of a recording."""
 
     engine: str
@@ -47,14 +47,14 @@ class Took:
     round_stretches: int
 
 
-def begin(asked: Asked, out: Path) -> Folder:
+def begin(asked: CalibrationRequest, out: Path) -> Folder:
     _candidate(asked)
-    place = Folder.create(out.absolute(), KIND)
-    _keep(place, asked, [], environment.describe())
-    return place
+    experiment = Folder.create(out.absolute(), KIND)
+    _keep(experiment, asked, [], environment.describe())
+    return experiment
 
 
-def _candidate(asked: Asked) -> Candidate:
+def _candidate(asked: CalibrationRequest) -> Candidate:
     return look_up(asked.engine, asked.where, plan.workload_of(asked.flags))
 
 
@@ -62,7 +62,7 @@ def resume(path: Path) -> Folder:
     return Folder.open(path.absolute(), KIND)
 
 
-def drive(place: Folder) -> Calibrated:
+def drive(experiment: Folder) -> Calibrated:
     """Record all missing starts, then compute the answer."""
     asked: Asked = place.load("asked", Asked)
     with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` resumes it"):
@@ -71,36 +71,36 @@ def drive(place: Folder) -> Calibrated:
             console.say(
                 f"start {number} of {asked.starts}: {len(ARMS)} engines, {asked.settings.rounds} rounds of each"
             )
-            added = _record(place, number, asked, took)
-            _keep(place, asked, [*took, added], place.load("environment", dict[str, Any]))
+            added = _record(experiment, number, asked, took)
+            _keep(experiment, asked, [*took, added], experiment.load("environment", dict[str, Any]))
         console.say(f"{calibrate.GATES:,} gates are drawn for each line")
-        found = _answer(place, asked, took)
-        place.finished(Outcome.PASS, f"{found.rounds} rounds of each arm in {found.starts} starts")
+        found = _answer(experiment, asked, took)
+        experiment.finished(Outcome.PASS, f"{found.rounds} rounds of each arm in {found.starts} starts")
     return found
 
 
-def _took(place: Folder) -> list[Took]:
-    took: list[Took] = place.load("took", list[Took])
+def _took(experiment: Folder) -> list[Took]:
+    took: list[Took] = experiment.load("took", list[Took])
     return took
 
 
-def _keep(place: Folder, asked: Asked, took: Sequence[Took], machine: Mapping[str, Any]) -> None:
-    place.save(KIND, asked=asked, took=took, environment=machine)
+def _keep(experiment: Folder, asked: CalibrationRequest, took: Sequence[Took], machine: Mapping[str, Any]) -> None:
+    experiment.save(KIND, asked=asked, took=took, environment=machine)
 
 
-def _file(place: Folder, number: int) -> Path:
-    return place.path / f"rounds-{number}.jsonl"
+def _file(experiment: Folder, number: int) -> Path:
+    return experiment.path / f"rounds-{number}.jsonl"
 
 
-def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) -> Took:
+def _record(experiment: Folder, number: int, asked: CalibrationRequest, before: Sequence[Took]) -> Took:
     """Record one start of all arms. Rounds of an interrupted attempt are deleted first, so that they do not mix."""
     settings = replace(asked.settings, round_stretches=before[0].round_stretches) if before else asked.settings
-    logs = place.path / "logs" / str(number)
+    logs = experiment.path / "logs" / str(number)
     logs.mkdir(parents=True, exist_ok=True)
-    _file(place, number).unlink(missing_ok=True)
+    _file(experiment, number).unlink(missing_ok=True)
     candidate, begun_s = _candidate(asked), time.monotonic()
     with children.guard(), made(candidate, logs, console.say) as engine, broker(logs) as kafka:
-        sides = Sides(place, _file(place, number), kafka, asked.flags, placement(), start=number)
+        sides = Sides(experiment, _file(experiment, number), kafka, asked.flags, placement(), start=number)
         for arm in ARMS:
             sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))
         with sides.up(settings):
@@ -112,11 +112,11 @@ def _record(place: Folder, number: int, asked: Asked, before: Sequence[Took]) ->
     return Took(time.monotonic() - begun_s, sides.round_stretches)
 
 
-def _answer(place: Folder, asked: Asked, took: Sequence[Took]) -> Calibrated:
+def _answer(experiment: Folder, asked: CalibrationRequest, took: Sequence[Took]) -> Calibrated:
     """Compute the answer for a gate, whose starts take less time because it has fewer sides."""
     each_s = GATE_SHARE * fmean(each.seconds for each in took)
     fit = max(FEWEST_STARTS, min(int(asked.budget_s / each_s), asked.settings.most_starts))
-    starts = [list(kept(_file(place, number))) for number in range(1, len(took) + 1)]
+    starts = [list(kept(_file(experiment, number))) for number in range(1, len(took) + 1)]
     rates = tuple(calibrate.table(starts, fit, asked.settings.seed))
     differ = calibrate.starts_differ(starts), calibrate.rounds_differ(starts)
     return Calibrated(rates, *differ, asked.settings.rounds, len(took), fit)

@@ -40,7 +40,7 @@ from harness.metering.process_usage import Books
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.results.redis_scan import Row
 from harness.rundir.store import Store
-from harness.runner.result_polling import LOOK_EVERY_S
+from harness.runner.result_polling import POLL_EVERY_S
 from harness.runner.run import Run
 from harness.runner.screen import NullScreen
 from harness.runner.world.real import RealWorld
@@ -101,7 +101,7 @@ class SideRun(Run):
         super().__init__(begin, manifest, world, StoredRun(store), NullScreen())
         self.settings, self.stretches = settings, 0  # stretches: how many were sent
         self.done = Done(0.0, 0)
-        self._looked_ms = 0
+        self._polled_ms = 0
         self.begun, self.stopping = threading.Event(), threading.Event()
 
     def load(self) -> None:
@@ -147,10 +147,10 @@ class SideRun(Run):
     def _count_views(self) -> None:
         """Read the progress of an engine that reports none from its results; rarely, since reading all takes long."""
         now_ms = self.world.now_ms()
-        if now_ms - self._looked_ms >= LOOK_EVERY_S * 1000:
+        if now_ms - self._polled_ms >= POLL_EVERY_S * 1000:
             rows = self.poller.unless_away(self.world.results, list[Row]())
             self.done = Done(now_ms, self.poller.interpreted(rows).counts.total)
-            self._looked_ms = self.world.now_ms()
+            self._polled_ms = self.world.now_ms()
 
     def views(self, stretches: int) -> int:
         """Count the views that the next stretches add to the results."""
@@ -215,7 +215,7 @@ class Side:
         return self._thread.is_alive()
 
     def engine_pids(self) -> list[int]:
-        return [each.pid for each in self._meter.look() if each.part in (ENGINE, WORKERS)]
+        return [each.pid for each in self._meter.sample() if each.part in (ENGINE, WORKERS)]
 
     def service_pids(self) -> list[int]:
         """Return the processes of this side's services."""
@@ -385,7 +385,7 @@ class Side:
         return load
 
     def _used(self) -> Used:
-        seen = list(self._meter.look())
+        seen = list(self._meter.sample())
         used = [usage for part, usage in self._books.take(seen).items() if part in (ENGINE, WORKERS)]
         compiling_s = self._compilers.take_s(each.pid for each in seen if each.part in (ENGINE, WORKERS))
         memory_bytes = sum(each.rss_bytes for each in used)

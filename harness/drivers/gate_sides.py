@@ -100,7 +100,7 @@ class Sides:
 
     def __init__(
         self,
-        place: Folder,
+        experiment: Folder,
         rounds: Path,
         kafka: EmbeddedKafka,
         flags: Mapping[str, Any],
@@ -108,7 +108,7 @@ class Sides:
         *,
         start: int,
     ) -> None:
-        self._place, self._rounds, self._kafka, self._flags = place, rounds, kafka, flags
+        self._experiment, self._rounds, self._kafka, self._flags = experiment, rounds, kafka, flags
         self._placed, self._start = placed, start
         self._sides: dict[str, Side] = {}
         self.round_stretches = 1
@@ -120,7 +120,7 @@ class Sides:
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
         called = re.sub(r"\W+", "-", name)  # a part of the topic's name
-        store = Store.create(self._place.runs, f"{called}-{self._start}")
+        store = Store.create(self._experiment.runs, f"{called}-{self._start}")
         port = int(at.rpartition(":")[2])
         work = CountedWork(lambda: redis_of(world), port, lambda: world.engine.checkpoint)
         options = (*self._options, *work.java_options)
@@ -225,7 +225,7 @@ class Sides:
         return {name: self._judged(side) for name, side in self._sides.items()}
 
     def _judged(self, side: Side) -> Judged:
-        run = str(side.run.store.path.relative_to(self._place.path))
+        run = str(side.run.store.path.relative_to(self._experiment.path))
         if not side.verdict:
             return Judged(Outcome.UNKNOWN, f"{type(side.error).__name__}: {side.error}", run)
         recovery = one_run.report(side.run.stored, side.verdict, NullScreen()).recovery

@@ -32,7 +32,7 @@ from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.services import children
-from harness.services.external import claim_external, look_at_external
+from harness.services.external import check_external, claim_external
 from harness.services.redis import find_server
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, short_path, under_way
@@ -127,16 +127,16 @@ def answer(
     with removal.in_use(engine_manifest):
         surroundings = prepare(spec, engine_manifest)
         # The topic has the name of the run, and Kafka allows no @ in it.
-        place = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
+        run_dir = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
         if twin:
             from harness.measuring.watched import link_twin
 
-            link_twin(place, twin)
-        with _under_way(place, "recheck", "judges it"), screens() as screen:
-            stored = StoredRun(place)
+            link_twin(run_dir, twin)
+        with _under_way(run_dir, "recheck", "judges it"), screens() as screen:
+            stored = StoredRun(run_dir)
             starts, seen = starts_and_machine(spec, engine_manifest, surroundings, every_option)
             with children.guard(), wait.patience(spec.patience):
-                world = _world(spec, engine_manifest, surroundings, place, starts, grows=growing is not None)
+                world = _world(spec, engine_manifest, surroundings, run_dir, starts, grows=growing is not None)
                 with _saying_what_stays(world):
                     verdict = run_nine_steps(
                         spec,
@@ -168,13 +168,13 @@ def draw(run: Path, screens: Screens = console.progress) -> None:
         write_page(place, screen)
 
 
-def _under_way(place: Store, command: str, does: str) -> AbstractContextManager[None]:
-    next_step = f"`streamgauge {command} {short_path(place.path)}` {does}"
+def _under_way(run_dir: Store, command: str, does: str) -> AbstractContextManager[None]:
+    next_step = f"`streamgauge {command} {short_path(run_dir.path)}` {does}"
 
     def has_begun() -> bool:
-        return command != "recheck" or any(place.history("epoch"))
+        return command != "recheck" or any(run_dir.history("epoch"))
 
-    return under_way(UnderWay(place.path, place.logs, next_step, has_begun), place.tell)
+    return under_way(UnderWay(run_dir.path, run_dir.logs, next_step, has_begun), run_dir.tell)
 
 
 def starts_and_machine(
@@ -189,7 +189,7 @@ def _world(
     spec: RunSpec,
     engine_manifest: EngineManifest,
     surroundings: Surroundings,
-    place: Store,
+    run_dir: Store,
     starts: Starts,
     *,
     grows: bool,
@@ -197,13 +197,13 @@ def _world(
     if engine_manifest.simulated:
         from harness.runner.world.fake import FakeWorld
 
-        return FakeWorld(spec, place, grows=grows)
+        return FakeWorld(spec, run_dir, grows=grows)
     from harness.load.adaptive_load import GrowingLoad
     from harness.load.fleet import Load
     from harness.runner.world.real import RealWorld
 
     load_of = GrowingLoad if grows else Load
-    return RealWorld(spec, engine_manifest, surroundings, place, starts, load_of=load_of)
+    return RealWorld(spec, engine_manifest, surroundings, run_dir, starts, load_of=load_of)
 
 
 def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
@@ -223,9 +223,9 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     return result
 
 
-def _starved(place: Store) -> str:
+def _starved(run_dir: Store) -> str:
     """Describe the CPU time of an engine that was starved under load; "" for any other."""
-    told = next(place.history("cpu"), None)
+    told = next(run_dir.history("cpu"), None)
     return str(told["words"]) if told and told["starved"] else ""
 
 
@@ -242,9 +242,9 @@ def mended_copy(folder: Path) -> bool:
     return True
 
 
-def write_page(place: Store, screen: Screen) -> Page:
+def write_page(run_dir: Store, screen: Screen) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     screen.phase("page", "report.html")
     from reports import run_page
 
-    return run_page.write(place)
+    return run_page.write(run_dir)

@@ -13,7 +13,7 @@ from harness.drivers.gate_sides import Sides, broker, planned
 from harness.experiments import pairing
 from harness.experiments.folder import Folder
 from harness.experiments.gating import gate
-from harness.experiments.pairing import KIND, Asked, Paired, Progress, Which, rounds_file
+from harness.experiments.pairing import KIND, Paired, PairsRequest, Progress, Which, rounds_file
 from harness.host.pinning import Placement, placement
 from harness.install import environment
 from harness.model import HarnessError
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[str, Any], out: Path) -> Folder:
     """Resolve every engine first, so that a mistake in the last one is reported at once."""
     pairing.refuse_count(engines)
-    asked = Asked(tuple(engines), which, budget_s, flags, settings_of(0, budget_s))
+    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(0, budget_s))
     for engine in engines:
         planned(engine, "", asked.settings, flags)
-    place = Folder.create(out.absolute(), KIND)
-    _save(place, asked, [], environment.describe())
-    return place
+    experiment = Folder.create(out.absolute(), KIND)
+    _save(experiment, asked, [], environment.describe())
+    return experiment
 
 
 def resume(path: Path) -> Folder:
     return Folder.open(path.absolute(), KIND)
 
 
-def _save(place: Folder, asked: Asked, done: Sequence[Progress], machine: Mapping[str, Any]) -> None:
-    place.save(KIND, asked=asked, progress=done, environment=machine)
+def _save(experiment: Folder, asked: PairsRequest, done: Sequence[Progress], machine: Mapping[str, Any]) -> None:
+    experiment.save(KIND, asked=asked, progress=done, environment=machine)
 
 
-def drive(place: Folder) -> Paired:
+def drive(experiment: Folder) -> Paired:
     """Measure every pair that is not measured yet, then write the page."""
     asked: Asked = place.load("asked", Asked)
     pairs = _Pairs(place, asked, placement())
@@ -56,52 +56,52 @@ def drive(place: Folder) -> Paired:
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):
                 pairs.measure(number, before)
-        found = paired.read(place).found
-        place.finished(found.outcome, found.sentence)
-    write_page(place)
+        found = paired.read(experiment).found
+        experiment.finished(found.outcome, found.sentence)
+    write_page(experiment)
     return found
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import pairs_page
 
-    return pairs_page.write(place)
+    return pairs_page.write(experiment)
 
 
 class _Pairs:
     """The measurement of pairs: each is started again and again until its budget is used up."""
 
-    def __init__(self, place: Folder, asked: Asked, placed: Placement) -> None:
-        self.place, self.asked, self.placed = place, asked, placed
+    def __init__(self, experiment: Folder, asked: PairsRequest, placed: Placement) -> None:
+        self.experiment, self.asked, self.placed = experiment, asked, placed
 
     def begun(self) -> list[Progress]:
-        return pairing.all_of(self.asked, self.place.load("progress", list[Progress]))
+        return pairing.all_of(self.asked, self.experiment.load("progress", list[Progress]))
 
     def measure(self, number: int, progress: Progress) -> None:
         first, second = progress.pair.sides
         console.say(f"pair {number}: {first} and {second}")
-        logs = self.place.path / "logs" / str(number)
+        logs = self.experiment.path / "logs" / str(number)
         logs.mkdir(parents=True, exist_ok=True)
         with children.guard(), broker(logs) as kafka:
             while not progress.is_over(self.asked.budget_s):
                 progress = self._start(number, progress, kafka)
                 self._keep(progress)
-        if found := paired.read(self.place).found.between(first, second):
+        if found := paired.read(self.experiment).found.between(first, second):
             for said in (found.sentence, *found.notes):
                 console.say(f"  {said}")
 
     def _keep(self, now: Progress) -> None:
         done = {each.pair: each for each in self.begun()} | {now.pair: now}
-        _save(self.place, self.asked, list(done.values()), self.place.load("environment", dict[str, Any]))
+        _save(self.experiment, self.asked, list(done.values()), self.experiment.load("environment", dict[str, Any]))
 
     def _start(self, number: int, before: Progress, kafka: EmbeddedKafka) -> Progress:
         """Start both, warm them up, do the rounds, and judge both. Only whole starts are kept."""
         begun_s, start = time.monotonic(), before.starts + 1
         settings = replace(self.asked.settings, round_stretches=before.round_stretches)
-        path = self.place.path / rounds_file(number, start)
+        path = self.experiment.path / rounds_file(number, start)
         path.unlink(missing_ok=True)
-        sides = Sides(self.place, path, kafka, self.asked.flags, self.placed, start=start)
+        sides = Sides(self.experiment, path, kafka, self.asked.flags, self.placed, start=start)
         engines = dict(zip(self.asked.labels, self.asked.engines, strict=True))
         for side in before.pair.sides:
             sides.add(side, engines[side], "", settings)
@@ -119,7 +119,7 @@ class _Pairs:
         return _planned(now, self.asked, sides.round_stretches) if start == 1 and not broken else now
 
 
-def _planned(now: Progress, asked: Asked, round_stretches: int) -> Progress:
+def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progress:
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from harness.experiments import chaos
-from harness.experiments.chaos import Case, Ran, Seen
+from harness.experiments.chaos import ChaosCase, Ran, Seen
 from harness.experiments.folder import Folder
 from harness.install.origin import ROOT
 from harness.model import UsageError
@@ -26,7 +26,7 @@ from harness.terminal.command_end import ONCE_MORE, short_path
 from harness.util.texts import many
 from harness.util.wait import DeadlinePassed, wait_until
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 STOP_DEADLINE_S = 60.0
 
 
@@ -42,14 +42,14 @@ class Told(msgspec.Struct, frozen=True):
 class Worker:
     """One case, and its process."""
 
-    def __init__(self, place: Folder, number: int, case: Case, twin: Path | None, told: Path) -> None:
+    def __init__(self, experiment: Folder, number: int, case: ChaosCase, twin: Path | None, told: Path) -> None:
         self.case, self.beside = case, False
         self._name, self._told = f"case {number + 1}", told
-        words = [str(place.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
+        words = [str(experiment.path), str(number), str(twin or ""), str(told), str(Path.cwd())]
         self._child = children.spawn(
             [sys.executable, "-m", "harness.drivers.chaos_worker", *words],
             name=self._name,
-            log=place.path / "logs" / f"case-{number + 1}.log",
+            log=experiment.path / "logs" / f"case-{number + 1}.log",
             cwd=ROOT,
         )
 
@@ -85,13 +85,13 @@ class Beside:
 
     def __init__(
         self,
-        place: Folder,
-        wanted: Sequence[Case],
+        experiment: Folder,
+        wanted: Sequence[ChaosCase],
         done: Sequence[Ran],
         keep: Callable[[Ran], None],
-        twin: Callable[[Case], Path | None],
+        twin: Callable[[ChaosCase], Path | None],
     ) -> None:
-        self._place, self._wanted, self._done, self._keep, self._twin = place, wanted, done, keep, twin
+        self._experiment, self._wanted, self._done, self._keep, self._twin = experiment, wanted, done, keep, twin
         self._workers: list[Worker] = []
 
     def drive(self, jobs: int) -> None:
@@ -103,7 +103,7 @@ class Beside:
                 if not self._workers:
                     return
                 board.show([worker.line for worker in self._workers])
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_EVERY_S)
 
     def _collect(self) -> None:
         for worker in [each for each in self._workers if not each.alive()]:
@@ -120,7 +120,7 @@ class Beside:
                 return
             number = self._wanted.index(case)
             console.say(chaos.announced(case, self._wanted))
-            self._workers.append(Worker(self._place, number, case, self._twin(case), folder / f"{number}.json"))
+            self._workers.append(Worker(self._experiment, number, case, self._twin(case), folder / f"{number}.json"))
             for worker in self._workers if len(self._workers) > 1 else ():
                 worker.beside = True
 

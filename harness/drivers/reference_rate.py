@@ -19,7 +19,7 @@ from harness.config import plan
 from harness.drivers import catch_up_after_freeze, one_run
 from harness.engines import manifest as manifests
 from harness.experiments import compare
-from harness.experiments.compare import BUSY_CPU, Case, Leg
+from harness.experiments.compare import BUSY_CPU, Leg, LegRun
 from harness.experiments.searching.search import Unit
 from harness.host import cgroup, disk_space
 from harness.model import HarnessError, Outcome

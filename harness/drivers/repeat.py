@@ -34,24 +34,24 @@ def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path
     return done
 
 
-def _drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest, rounds: int) -> Done:
+def _drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest, rounds: int) -> Done:
     results: list[Result] = []
 
     def run_round(each: RunSpec) -> repeat.Round:
         console.say(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
-        results.append(one_run.drive(each, engine_manifest, place.runs))
+        results.append(one_run.drive(each, engine_manifest, experiment.runs))
         return _round(results[-1])
 
     def keep(done: Sequence[repeat.Round]) -> None:
-        place.save("repeat", spec=spec.public(), environment=environment.describe(), rounds=done, wanted=rounds)
+        experiment.save("repeat", spec=spec.public(), environment=environment.describe(), rounds=done, wanted=rounds)
 
     keep(())
     done = repeat.repeat(spec, rounds, run_round, keep)
     stores = [Store(each.path) for each in results]
     samples = [each.read_table("latency.parquet") for each in stores if each.has("latency.parquet")]
     answer = repeat.answer(done, samples, spec.tape.seed)
-    _save(answer, spec, engine_manifest, place.path)
-    return Done(place.path, answer, tuple(results))
+    _save(answer, spec, engine_manifest, experiment.path)
+    return Done(experiment.path, answer, tuple(results))
 
 
 def _save(answer: repeat.Repeated, spec: RunSpec, engine_manifest: EngineManifest, folder: Path) -> None:

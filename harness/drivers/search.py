@@ -55,9 +55,9 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
     one_run.refuse_without_room(_most(spec, settings), engine_manifest, out)
-    place = Folder.create(out.absolute(), f"search-{spec.engine}")
-    _keep(place, _asked(spec, engine_manifest, settings))
-    return place
+    experiment = Folder.create(out.absolute(), f"search-{spec.engine}")
+    _keep(experiment, _asked(spec, engine_manifest, settings))
+    return experiment
 
 
 def _most(spec: RunSpec, settings: Settings) -> RunSpec:
@@ -70,24 +70,24 @@ def _most(spec: RunSpec, settings: Settings) -> RunSpec:
 
 
 def resume(path: Path) -> Folder:
-    place = Folder.open(path.absolute(), KIND)
-    refuse_an_older(place)
-    return place
+    experiment = Folder.open(path.absolute(), KIND)
+    refuse_an_older(experiment)
+    return experiment
 
 
-def resolved(place: Folder) -> tuple[RunSpec, EngineManifest]:
+def resolved(experiment: Folder) -> tuple[RunSpec, EngineManifest]:
     """Load the plan of a search to resume."""
-    spec: RunSpec = place.load("spec", RunSpec)
-    place.refuse_hidden(spec.redis)
-    return spec, manifests.load(engine_of(place), spec.workload)
+    spec: RunSpec = experiment.load("spec", RunSpec)
+    experiment.refuse_hidden(spec.redis)
+    return spec, manifests.load(engine_of(experiment), spec.workload)
 
 
-def settings_of(place: Folder) -> Settings:
-    settings: Settings = place.load("settings", Settings)
+def settings_of(experiment: Folder) -> Settings:
+    settings: Settings = experiment.load("settings", Settings)
     return settings
 
 
-def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
+def drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
     """Complete a search. The spec comes from memory, since the stored one has no password."""
     with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` resumes it"):
         _Search(place, replace(spec, objective_p99_ms=None), engine_manifest).all()
@@ -99,22 +99,22 @@ def drive(place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Sear
 class _Search:
     """A search in progress."""
 
-    def __init__(self, place: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
-        self._place, self._spec, self._manifest = place, spec, engine_manifest
-        self._settings = settings_of(place)
-        self._units: list[Unit] = place.load("units", list[Unit])
-        self._lives: list[Lived] = place.load("lives", list[Lived])
+    def __init__(self, experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> None:
+        self._experiment, self._spec, self._manifest = experiment, spec, engine_manifest
+        self._settings = settings_of(experiment)
+        self._units: list[Unit] = experiment.load("units", list[Unit])
+        self._lives: list[Lived] = experiment.load("lives", list[Lived])
 
     def all(self) -> None:
         settings = self._settings
-        console.say("\n".join(_told(self._spec, settings, self._manifest, self._place.path)))
+        console.say("\n".join(_told(self._spec, settings, self._manifest, self._experiment.path)))
         if not self._units:
             self._measure_unit(reference_rate.of_this_start if settings.lives == 1 else reference_rate.measured)
         while not search.finished(settings, self._lives):
             self._live()
         if settings.lives > 1 and len(self._units) < UNITS_BESIDE:
             self._measure_unit(reference_rate.measured)
-        write_page(self._place)
+        write_page(self._experiment)
 
     def _measure_unit(self, measured: Callable[[Path], Unit]) -> None:
         """Measure the reference, unless the engine is simulated or Kafka is external: then it would be meaningless.
@@ -124,7 +124,7 @@ class _Search:
         if self._manifest.simulated or self._spec.kafka:
             return
         try:
-            self._units.append(measured(self._place.path / "units"))
+            self._units.append(measured(self._experiment.path / "units"))
         except HarnessError as error:
             console.say(f"  {error}")
         self._keep()
@@ -138,12 +138,12 @@ class _Search:
         lives.append(lived)
         self._keep()
         if life.stopped:
-            write_page(self._place)
+            write_page(self._experiment)
             raise life.stopped
 
     def _keep(self) -> None:
         asked = _asked(self._spec, self._manifest, self._settings)
-        _keep(self._place, asked, self._units, self._lives)
+        _keep(self._experiment, asked, self._units, self._lives)
 
 
 def _told(spec: RunSpec, settings: Settings, engine_manifest: EngineManifest, out: Path) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _seconds(least_s: int, most_s: int) -> str:
 
 
 def _live(
-    place: Folder, spec: RunSpec, settings: steer.Settings, engine_manifest: EngineManifest
+    experiment: Folder, spec: RunSpec, settings: steer.Settings, engine_manifest: EngineManifest
 ) -> tuple[Lived, RateSearchRun]:
     began_s, lives = time.monotonic(), list[RateSearchRun]()
     first = steer.next_piece(settings, [], [])
@@ -177,7 +177,7 @@ def _live(
         lives.append(RateSearchRun(spec, manifest, world, stored, screen, first=first, decide=decide))
         return lives[0]
 
-    result = one_run.answer(beginning_with(spec, first), engine_manifest, place.runs, growing=life_of)
+    result = one_run.answer(beginning_with(spec, first), engine_manifest, experiment.runs, growing=life_of)
     _refuse_a_full_disk(result)
     right = result.verdict.outcome is Outcome.PASS
     if right:
@@ -185,7 +185,7 @@ def _live(
         kept.save(stored.store, files.measured(stored))
     seconds = time.monotonic() - began_s
     lived = Lived(
-        run=os.path.relpath(result.path, place.path),
+        run=os.path.relpath(result.path, experiment.path),
         outcome=result.verdict.outcome,
         sentence=_sentence(result),
         seconds=seconds,
@@ -221,19 +221,21 @@ def _named(plateau: Plateau) -> str:
     return f"{plateau.rate_per_s:,.0f} events/s ({plateau.why.value})"
 
 
-def write_page(place: Folder) -> Page:
+def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
     from reports import curve_page
 
-    return curve_page.write(place)
+    return curve_page.write(experiment)
 
 
 def _asked(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings) -> dict[str, Any]:
     return {"spec": spec.public(), "engine": engine_manifest.named, "settings": settings}
 
 
-def _keep(place: Folder, asked: Mapping[str, Any], units: Sequence[Unit] = (), lives: Sequence[Lived] = ()) -> None:
-    place.save(KIND, **asked, environment=environment.describe(), units=units, lives=lives)
+def _keep(
+    experiment: Folder, asked: Mapping[str, Any], units: Sequence[Unit] = (), lives: Sequence[Lived] = ()
+) -> None:
+    experiment.save(KIND, **asked, environment=environment.describe(), units=units, lives=lives)
 
 
 def _refuse_a_full_disk(result: Result) -> None:

@@ -25,7 +25,7 @@ class Reached:
     at_ms: int
 
 
-class Seam(NamedTuple):
+class RestartOffsets(NamedTuple):
     """The offsets per partition at which the next start begins."""
 
     restored: tuple[int, ...] = ()  # first offsets that are not in the restored state; (): unknown
@@ -116,7 +116,7 @@ class Engine(Protocol):
     def job(self) -> Job:
         """Return the job that runs or will be started."""
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         """Run this job from the next start on, with the state that it names."""
 
     def end(self) -> str:
@@ -144,7 +144,7 @@ class Engine(Protocol):
     def detach(self) -> Ghost:
         """Turn the newest start into a ghost; the engine is down until `restart`."""
 
-    def second(self) -> Ghost:
+    def start_second(self) -> Ghost:
         """Start a second driver beside the first, with the same config but separate crash points and progress."""
 
     def freeze(self) -> None:
@@ -167,8 +167,8 @@ class Engine(Protocol):
     def committed(self, batch: int) -> bool:
         """Return whether the batch is durably done (Spark: commits/N exists)."""
 
-    def seam(self) -> Seam:
+    def restart_offsets(self) -> RestartOffsets:
         """Return the offsets that the next start will restore. Call while the engine is down."""
 
-    def began(self) -> Seam:
+    def restored(self) -> RestartOffsets:
         """Return the offsets that the running process reports as restored."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from harness.engines.base import Member, Reached, Seam
+from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
 from harness.engines.group_progress import Commits
 from harness.engines.job import Job
@@ -170,7 +170,7 @@ class FakeEngine:
     def job(self) -> Job:
         return Job(self._manifest)
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         """Continue from its state or, with a planted bug, from the one before its last batch."""
         self._manifest = job.manifest
         if self._bad.kind == "stale-state":
@@ -292,7 +292,7 @@ class FakeEngine:
 
         return FakeGhost(FAKE_PID + self._starts, finish, stopped=self._frozen)
 
-    def second(self) -> FakeGhost:
+    def start_second(self) -> FakeGhost:
         """The second works on the next batch together with the first, and fails at the commit."""
         self._second = FakeGhost(FAKE_PID)
         return self._second
@@ -319,13 +319,13 @@ class FakeEngine:
     def committed(self, batch: int) -> bool:
         return batch <= self._committed
 
-    def seam(self) -> Seam:
+    def restart_offsets(self) -> RestartOffsets:
         restored = self._planned.get(self._committed, {})
         written = self._planned.get(self._committed + 1, restored)
-        return Seam(tuple(restored.values()), tuple(written.values()))
+        return RestartOffsets(tuple(restored.values()), tuple(written.values()))
 
-    def began(self) -> Seam:
-        return Seam()
+    def restored(self) -> RestartOffsets:
+        return RestartOffsets()
 
     def crank(self) -> None:
         """Do the work that is due: one batch every BATCH_MS, after the start-up."""

@@ -15,7 +15,7 @@ from threading import Event, Lock, Thread
 
 from harness.model import KafkaAddress, Progress
 
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 ANSWER_WITHIN_S = 2.0
 
 Committed = Callable[[], Mapping[int, int]]  # by partition; empty if Kafka doesn't answer
@@ -52,7 +52,7 @@ class GroupProgress:
         self._stopped.set()
         self._thread.join(2 * ANSWER_WITHIN_S)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll once. Also called when an engine has ended, to get its last commit before a restart."""
         with self._lock:
             offsets = self._committed()
@@ -62,8 +62,8 @@ class GroupProgress:
                     file.write(json.dumps(line) + "\n")
 
     def _work(self) -> None:
-        while not self._stopped.wait(LOOK_EVERY_S):
-            self.look()
+        while not self._stopped.wait(POLL_EVERY_S):
+            self.poll()
 
 
 def committed_offsets(address: KafkaAddress, group: str, topic: str) -> Committed:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from harness.model import EngineManifest
 from harness.util.suggest import nearest, short
 
-ORDERS = ("trigger", "master")
+CONFIG_KEYS = ("trigger", "master")
 PREFIX = "streamgauge."
 SOURCE = "streamgauge.source."
 NUMBER, COUNT, SIZE, MEMORY, TIME, BOOL, AT_LEAST = "N", "COUNT", "SIZE", "MEMORY", "TIME", "BOOL", ">="
@@ -117,10 +117,10 @@ def mistake(manifest: EngineManifest, options: Mapping[str, str]) -> str:
     return _first(_mistake(manifest, name, value, _listed(manifest, name)) for name, value in options.items())
 
 
-def mistake_of_orders(manifest: EngineManifest, orders: Mapping[str, str]) -> str:
+def mistake_of_config(manifest: EngineManifest, changed: Mapping[str, str]) -> str:
     """Check the scenario's keys that belong to the engine in the same way."""
-    listed = None if manifest.settings is None else [each for each in manifest.settings if _name(each) in ORDERS]
-    return _first(_mistake(manifest, name, value, listed) for name, value in orders.items())
+    listed = None if manifest.settings is None else [each for each in manifest.settings if _name(each) in CONFIG_KEYS]
+    return _first(_mistake(manifest, name, value, listed) for name, value in changed.items())
 
 
 def _first(mistakes: Iterable[str]) -> str:
@@ -134,7 +134,7 @@ def _name(entry: str) -> str:
 def _listed(manifest: EngineManifest, name: str) -> Sequence[str] | None:
     if name.startswith(PREFIX):
         return manifest.understands
-    return None if manifest.settings is None else [each for each in manifest.settings if _name(each) not in ORDERS]
+    return None if manifest.settings is None else [each for each in manifest.settings if _name(each) not in CONFIG_KEYS]
 
 
 def _mistake(manifest: EngineManifest, name: str, value: str, listed: Sequence[str] | None) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import complaint, yahoo_conf
-from harness.engines.base import Member, Reached, Seam
+from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of
 from harness.engines.flink import kept_checkpoint
@@ -91,7 +91,7 @@ class ProcessEngine:
         self._surroundings = surroundings
         self._around = env
         _furnish(private)
-        self._take_orders()
+        self._prepare_start()
         self._progress = ProgressFile(Path(config.progress_path))
         self._group: GroupProgress | None = None
         self._kept = Kept(Path(config.progress_path).parent, evidence.parent)
@@ -146,7 +146,7 @@ class ProcessEngine:
         if not self._manifest.progress:
             return None
         if self._group and not self.alive():  # read its last commit
-            self._group.look()
+            self._group.poll()
         told = self._progress.newest()
         if self._checkpoint is None:
             return told
@@ -262,24 +262,28 @@ class ProcessEngine:
 
     def change(self, changed: Mapping[str, Any]) -> None:
         self._config = replace(self._config, **changed)
-        orders(self._manifest, self._config, self._private)
+        write_config(self._manifest, self._config, self._private)
 
     @property
     def job(self) -> Job:
         return Job(self._manifest, self._surroundings, self._config.checkpoint)
 
-    def seam(self) -> Seam:
-        return Seam(*spark_checkpoint.seam(self._checkpoint)) if self._checkpoint else Seam()
+    def restart_offsets(self) -> RestartOffsets:
+        return (
+            RestartOffsets(*spark_checkpoint.restart_offsets(self._checkpoint))
+            if self._checkpoint
+            else RestartOffsets()
+        )
 
-    def began(self) -> Seam:
-        return Seam(spark_checkpoint.in_order(self._progress.restored()))
+    def restored(self) -> RestartOffsets:
+        return RestartOffsets(spark_checkpoint.in_order(self._progress.restored()))
 
     def follow(self, group: GroupProgress) -> None:
         """Let `group` write the progress from now on."""
         self._group = group
         group.start()
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         """Keep the options given to the run; replace the predecessor's own options by the new job's."""
         given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
         self._config = replace(
@@ -290,13 +294,13 @@ class ProcessEngine:
             java_options=(),  # an archive of classes fits one job only
         )
         self._manifest, self._surroundings = job.manifest, job.surroundings
-        self._take_orders()
+        self._prepare_start()
 
-    def _take_orders(self) -> None:
+    def _prepare_start(self) -> None:
         """Set config file, command and environment of the next start."""
         manifest, config = self._manifest, self._config
-        self.orders = orders(manifest, config, self._private)
-        self._argv = self._argv_with(self.orders)
+        self.config_path = write_config(manifest, config, self._private)
+        self._argv = self._argv_with(self.config_path)
         self._env = environment_of(manifest, self._around, self._private, self._surroundings.python)
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
 
@@ -319,13 +323,13 @@ class ProcessEngine:
         self._child = None
         return ghost
 
-    def second(self) -> Driver:
+    def start_second(self) -> Driver:
         name = f"engine-{self._starts}-second-{len(self._ghosts) + 1}"
         progress = Path(self._config.progress_path).with_name(f"progress-{name}.jsonl")
         folder = self._private / name
         folder.mkdir()
         config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = self._argv_with(orders(self._manifest, config, folder))
+        argv = self._argv_with(write_config(self._manifest, config, folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -386,7 +390,7 @@ class ProcessEngine:
         return self._child
 
 
-def orders(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
+def write_config(manifest: EngineManifest, config: EngineConfig, folder: Path) -> Path:
     """Write the config file of an engine, in the format that it reads."""
     if manifest.progress_group:  # the progress is the group's; the job's own is kept beside it
         config = replace(config, progress_path=str(Path(config.progress_path).with_name(JOBS_OWN_PROGRESS)))

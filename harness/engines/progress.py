@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from harness.model import Progress
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import many, shown
 
 FILE = "progress.jsonl"
@@ -32,16 +32,16 @@ def parse(line: bytes) -> Progress:
     missing = [key for key in ("at", "batch", "rows", "offsets") if key not in value]
     if missing:
         raise ValueError(f"the key {missing[0]!r} is missing")
-    took_ms, end_ms, at_ms = value.get("took_ms"), value.get("end_ms"), _whole("at", value["at"])
+    took_ms, end_ms, at_ms = value.get("took_ms"), value.get("end_ms"), _int64("at", value["at"])
     return Progress(
         at_ms=at_ms,
-        batch=_whole("batch", value["batch"]),
-        rows=_whole("rows", value["rows"]),
+        batch=_int64("batch", value["batch"]),
+        rows=_int64("rows", value["rows"]),
         offsets=_ends("offsets", value["offsets"]),
-        watermark_ms=_whole("watermark_ms", value.get("watermark_ms", 0)),
-        dropped=_whole("dropped", value.get("dropped", 0)),
-        took_ms=None if took_ms is None else _whole("took_ms", took_ms),
-        **{name: _whole(name, value.get(name, 0)) for name in OF_STATE},
+        watermark_ms=_int64("watermark_ms", value.get("watermark_ms", 0)),
+        dropped=_int64("dropped", value.get("dropped", 0)),
+        took_ms=None if took_ms is None else _int64("took_ms", took_ms),
+        **{name: _int64(name, value.get(name, 0)) for name in OF_STATE},
         end_ms=None if end_ms is None else _end_ms(end_ms, at_ms),
         restored=_ends("restored", value.get("restored", {})),
     )
@@ -50,20 +50,20 @@ def parse(line: bytes) -> Progress:
 def _ends(name: str, value: object) -> dict[int, int]:
     if not isinstance(value, dict):
         raise ValueError(f"{name} is no JSON object")
-    return {_whole("a partition", partition): _whole("an offset", end) for partition, end in value.items()}
+    return {_int64("a partition", partition): _int64("an offset", end) for partition, end in value.items()}
 
 
 def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
     """Parse [from, until]. It must be over when it is reported."""
     if not isinstance(value, list) or len(value) != 2:
         raise ValueError(f"end_ms is {shown(str(value), 40)!r}, and not [from, until]")
-    begin_ms, until_ms = (_whole("end_ms", each) for each in value)
+    begin_ms, until_ms = (_int64("end_ms", each) for each in value)
     if not 0 <= begin_ms <= until_ms <= at_ms:
         raise ValueError(f"end_ms is from {begin_ms} until {until_ms}, reported at {at_ms}")
     return begin_ms, until_ms
 
 
-def _whole(name: str, value: object) -> int:
+def _int64(name: str, value: object) -> int:
     """Parse a 64-bit number, without its fraction."""
     found = number(value)
     if found is None:
@@ -76,7 +76,7 @@ def _whole(name: str, value: object) -> int:
 def number(value: object) -> int | float | None:
     """Return a number, also from a quoted integer, as some JSON writers produce; None if it is no number."""
     if isinstance(value, str):
-        return whole(value)
+        return parse_int64(value)
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 
 ID_RANGE = 1 << 48
 PRIME = (1 << 31) - 1
@@ -42,7 +42,7 @@ class Checksum(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Checksum | None:
         """Parse a pair of sums. Return None for other text."""
-        s1, s2 = map(whole, parts) if len(parts := text.split(",")) == 2 else (None, None)
+        s1, s2 = map(parse_int64, parts) if len(parts := text.split(",")) == 2 else (None, None)
         if s1 is None or s2 is None:
             return None
         return cls(s1, s2) if 0 <= s1 < ID_RANGE and 0 <= s2 < PRIME else None

@@ -31,7 +31,7 @@ class Growing:
         self._rows[self._end : end] = part
         self._end = end
 
-    def whole(self) -> NDArray[Any]:
+    def finish(self) -> NDArray[Any]:
         """Return the whole column. Call it once."""
         assert self._rows is not None, "at least one part gives it its type"
         self._rows.resize(self._end, refcheck=False)

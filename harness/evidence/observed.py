@@ -79,8 +79,8 @@ class LogEvents:
                 column.add(getattr(part, name))
             for name, values in part.columns.items():
                 columns.setdefault(name, Growing()).add(values)
-        whole = {name: column.whole() for name, column in named.items()}
-        return cls(**whole, columns={name: column.whole() for name, column in columns.items()})
+        whole = {name: column.finish() for name, column in named.items()}
+        return cls(**whole, columns={name: column.finish() for name, column in columns.items()})
 
     def __len__(self) -> int:
         return len(self.id)

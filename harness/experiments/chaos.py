@@ -55,7 +55,7 @@ UNDECIDED = (Seen.NOT_POSSIBLE, Seen.UNKNOWN)
 
 
 @dataclass(frozen=True)
-class Case:
+class ChaosCase:
     """One planned run."""
 
     engine: str
@@ -64,8 +64,8 @@ class Case:
     seed: int
 
     @property
-    def twin(self) -> Case:
-        return Case(self.engine, self.sink, NO_FAULT, self.seed)
+    def twin(self) -> ChaosCase:
+        return ChaosCase(self.engine, self.sink, NO_FAULT, self.seed)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Wrong:
 class Ran:
     """The result of a case."""
 
-    case: Case
+    case: ChaosCase
     seen: Seen
     sentence: str
     run: str = ""  # its directory, relative to the experiment's; empty: nothing was run
@@ -226,19 +226,19 @@ def _refuse_unknown(path: Path, table: Mapping[str, Any], known: Sequence[str]) 
         )
 
 
-def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: Mapping[str, Kind]) -> list[Case]:
+def crossed(rows: Sequence[Rows], sinks_of: Mapping[str, Sequence[str]], kinds: Mapping[str, Kind]) -> list[ChaosCase]:
     """Return the cases in the order of the file without repetitions. `every` stands for each fault at its usual
     moment.
     """
-    wanted: dict[Case, None] = {}
+    wanted: dict[ChaosCase, None] = {}
     for row in rows:
         faults = [f"{kind.name}@{kind.usual}" for kind in kinds.values()] if row.faults == (EVERY,) else row.faults
         for sink in row.sinks or sinks_of[row.engine]:
-            wanted |= {Case(row.engine, sink, fault, 0): None for fault in faults}
+            wanted |= {ChaosCase(row.engine, sink, fault, 0): None for fault in faults}
     return list(wanted)
 
 
-def drawn(cases: Sequence[Case], pairs: int, seed: int, kinds: Mapping[str, Kind]) -> list[Case]:
+def drawn(cases: Sequence[ChaosCase], pairs: int, seed: int, kinds: Mapping[str, Kind]) -> list[ChaosCase]:
     """Draw pairs of faults, the second soon after the first is over: most bugs of recovery need no more than two."""
     dice = random.Random(f"chaos {seed}")
     places = list(dict.fromkeys((case.engine, case.sink) for case in cases))
@@ -248,28 +248,28 @@ def drawn(cases: Sequence[Case], pairs: int, seed: int, kinds: Mapping[str, Kind
         engine, sink = dice.choice(places)
         first, second = dice.sample(timed, 2)
         text = f"{first.name}@t>={dice.randint(4, 9)}s; {second.name}@t>=+{dice.randint(1, 4)}s"
-        found.append(Case(engine, sink, text, 0))
+        found.append(ChaosCase(engine, sink, text, 0))
     return found
 
 
-def runs_of(cases: Sequence[Case], seed: int, rounds: int, *, twins: bool) -> list[Case]:
+def runs_of(cases: Sequence[ChaosCase], seed: int, rounds: int, *, twins: bool) -> list[ChaosCase]:
     """Return all runs in order: the baseline runs of an engine and sink before its faults."""
-    wanted: dict[Case, None] = {}
+    wanted: dict[ChaosCase, None] = {}
     for case in cases:
         for number in range(rounds):
-            run = Case(case.engine, case.sink, case.fault, seed + number)
+            run = ChaosCase(case.engine, case.sink, case.fault, seed + number)
             if twins:
                 wanted[run.twin] = None
             wanted[run] = None
     return list(wanted)
 
 
-def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
+def pending(wanted: Sequence[ChaosCase], done: Sequence[Ran]) -> list[ChaosCase]:
     made = {each.case for each in done if not each.is_again}
     return [case for case in wanted if case not in made]
 
 
-def announced(case: Case, wanted: Sequence[Case]) -> str:
+def announced(case: ChaosCase, wanted: Sequence[ChaosCase]) -> str:
     return f"case {wanted.index(case) + 1} of {len(wanted)}: {case.fault} on {case.engine}/{case.sink}"
 
 
@@ -279,7 +279,9 @@ def standing(done: Sequence[Ran]) -> list[Ran]:
     return [each for each in done if not (each.is_again and each.case in alone)]
 
 
-def next_of(wanted: Sequence[Case], done: Sequence[Ran], going: Sequence[Case], judged: Sequence[Case]) -> Case | None:
+def next_of(
+    wanted: Sequence[ChaosCase], done: Sequence[Ran], going: Sequence[ChaosCase], judged: Sequence[ChaosCase]
+) -> ChaosCase | None:
     """Return the next case to start beside those whose engines are up (`going`) and those that are only being judged
     (`judged`). None: no case may start before one of them is done. A fault waits for its baseline run, and a repeated
     case for all others.

@@ -55,7 +55,7 @@ QUICK = Settings(rounds=1)
 
 
 @dataclass(frozen=True)
-class Case:
+class LegRun:
     """One run to make."""
 
     engine: str
@@ -63,16 +63,16 @@ class Case:
     seed: int
 
     @property
-    def twin(self) -> Case:
+    def twin(self) -> LegRun:
         """The baseline run for its recovery."""
-        return Case(self.engine, Leg.STEADY, self.seed)
+        return LegRun(self.engine, Leg.STEADY, self.seed)
 
 
 @dataclass(frozen=True)
 class Ran:
     """The result of a run. If figures are withheld they are empty, and `withheld` is the reason."""
 
-    case: Case
+    case: LegRun
     outcome: Outcome
     sentence: str
     run: str  # its directory, relative to the experiment's
@@ -146,7 +146,7 @@ def with_reference(engines: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*engines, REFERENCE)))
 
 
-def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]:
+def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[LegRun]:
     """Plan the runs: leg after leg in each round, with a random order of engines in each leg.
 
     Other load that slows the machine for some minutes then affects one leg of all, and not always the same engine.
@@ -157,11 +157,11 @@ def runs_of(engines: Sequence[str], settings: Settings, seed: int) -> list[Case]
         for leg in Leg:
             order = list(engines)
             dice.shuffle(order)
-            wanted += [Case(engine, leg, seed + number) for engine in order]
+            wanted += [LegRun(engine, leg, seed + number) for engine in order]
     return wanted
 
 
-def keys_of(case: Case, settings: Settings, watermark: str = "0") -> dict[str, Any]:
+def keys_of(case: LegRun, settings: Settings, watermark: str = "0") -> dict[str, Any]:
     """Return the keys of a scenario for the run of this leg. A requested watermark is never made smaller."""
     own: dict[str, Any] = {"engine": case.engine, "seed": case.seed, "fault": "none"}
     if case.leg is Leg.STEADY:
@@ -176,7 +176,7 @@ def keys_of(case: Case, settings: Settings, watermark: str = "0") -> dict[str, A
     return own | {"fault": f"pause(for={settings.frozen_s}s)@t>={settings.warm_s}s"}
 
 
-def pending(wanted: Sequence[Case], done: Sequence[Ran]) -> list[Case]:
+def pending(wanted: Sequence[LegRun], done: Sequence[Ran]) -> list[LegRun]:
     made = {each.case for each in done}
     return [case for case in wanted if case not in made]
 
@@ -230,7 +230,7 @@ def table(
     done: Sequence[Ran],
     seed: int,
     sustained: Mapping[str, Sustained] | None = None,
-    missing: Sequence[Case] = (),
+    missing: Sequence[LegRun] = (),
 ) -> Table:
     intervals = {engine: _intervals([each for each in done if each.case.engine == engine], seed) for engine in engines}
     fastest = intervals.get(REFERENCE, {}).get("catch_up_per_s")
@@ -246,7 +246,7 @@ def _row(
     done: Sequence[Ran],
     figures: Mapping[str, Interval],
     fastest: Interval | None,
-    missing: Sequence[Case],
+    missing: Sequence[LegRun],
 ) -> Row:
     """Build the row of an engine. A missing run counts as UNKNOWN, so that the engine can't PASS."""
     own = [each for each in done if each.case.engine == engine]

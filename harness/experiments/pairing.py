@@ -42,7 +42,7 @@ class Which(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PairsRequest:
     """The engines, the pairs of them, and the time for each pair."""
 
     engines: tuple[str, ...]
@@ -190,7 +190,7 @@ def pairs_of(labels: Sequence[str], which: Which) -> tuple[Pair, ...]:
     return tuple(pair for pair in every if which is Which.ALL or pair.first == labels[0])
 
 
-def all_of(asked: Asked, done: Sequence[Progress]) -> list[Progress]:
+def all_of(asked: PairsRequest, done: Sequence[Progress]) -> list[Progress]:
     """Return every pair in its order, with what has been done of it."""
     begun = {each.pair: each for each in done}
     return [begun.get(pair, Progress(pair)) for pair in pairs_of(asked.labels, asked.which)]

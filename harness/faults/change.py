@@ -27,14 +27,14 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 PARSER = "streamgauge.parser"
 STANDING = ("point", "batch", "offset", "time", "now")
 
-Orders = Mapping[str, Any]
+ConfigKeys = Mapping[str, Any]
 
 
 class Change(Downtime):
     """Restarts the engine with another run config. `to` and `back` are parts of it; `pinned` is a key of the plan that
     shows the effect."""
 
-    def __init__(self, spec: FaultSpec, context: Context, to: Orders, back: Orders, pinned: str = "") -> None:
+    def __init__(self, spec: FaultSpec, context: Context, to: ConfigKeys, back: ConfigKeys, pinned: str = "") -> None:
         super().__init__(spec, context)
         self._to, self._back, self._pinned = to, back, pinned
         self._told_before = self._kept = ""
@@ -47,8 +47,8 @@ class Change(Downtime):
         now.engine.change(self._to)
 
     def proof(self, now: Moment) -> str:
-        pid, orders = orders_of(now.engine)
-        if any(orders.get(key) != value for key, value in self._to.items()):
+        pid, config = config_of(now.engine)
+        if any(config.get(key) != value for key, value in self._to.items()):
             return ""
         return f"process {pid} was started with {difference(self._to, self._back)}"
 
@@ -81,7 +81,7 @@ def kept_by(key: str, before: str, now: str) -> str:
     return f"its checkpoint keeps {key} = {now}" if now and now == before else ""
 
 
-def orders_of(engine: Engine) -> tuple[int, Orders]:
+def config_of(engine: Engine) -> tuple[int, ConfigKeys]:
     """Return pid and run config of the leading process."""
     for member in engine.members():
         paths = [Path(word) for word in member.command if Path(word).name == FILE]
@@ -91,7 +91,7 @@ def orders_of(engine: Engine) -> tuple[int, Orders]:
     return 0, {}
 
 
-def difference(to: Orders, other: Orders) -> str:
+def difference(to: ConfigKeys, other: ConfigKeys) -> str:
     """List only the differences: a run config may hold secrets."""
     words = []
     for key, value in to.items():
@@ -104,10 +104,12 @@ def difference(to: Orders, other: Orders) -> str:
     return ", ".join(words)
 
 
-def _changed(spec: FaultSpec, context: Context, to: Orders, back: Orders, *needs: str, pinned: str = "") -> Fault:
+def _changed(
+    spec: FaultSpec, context: Context, to: ConfigKeys, back: ConfigKeys, *needs: str, pinned: str = ""
+) -> Fault:
     missing = [need for need in needs if need]
     if context.manifest.simulated:
-        missing.append(f"{context.manifest.id} is no process that is given orders")
+        missing.append(f"{context.manifest.id} is no process with a run config")
     if to == back:
         missing.append(f"that is what it has already: {difference(to, {})}")
     return Idle(spec, tuple(missing)) if missing else down(spec, Change(spec, context, to, back, pinned), context)
@@ -129,7 +131,7 @@ def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
 
 def _trigger(spec: FaultSpec, context: Context) -> Fault:
     to = f"{seconds(spec.options['to'], 'to') * 1000:.0f} milliseconds"
-    need = own_options.mistake_of_orders(context.manifest, {"trigger": to})
+    need = own_options.mistake_of_config(context.manifest, {"trigger": to})
     return _changed(spec, context, {"trigger": to}, {"trigger": context.spec.trigger}, need)
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from harness.engines import environments, manifest, own_options
-from harness.engines.base import Member, Seam
+from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING, difference, in_plan, kept_by, orders_of
+from harness.faults.change import STANDING, config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.moment import Field, Moment, done
@@ -44,7 +44,7 @@ QUESTION = {"counts": "streamgauge.counts", "by": "streamgauge.by", "window": ""
 SAVEPOINT = "execution.state-recovery.path"  # of Flink: the state to begin with
 SEVERAL = re.compile(r"\+(?=[\w.-]+=)")  # a value may contain a plus
 
-Orders = Mapping[str, Any]
+ConfigKeys = Mapping[str, Any]
 
 
 class ChangeJob(Downtime):
@@ -52,7 +52,9 @@ class ChangeJob(Downtime):
 
     by_results = True
 
-    def __init__(self, spec: FaultSpec, context: Context, to: EngineManifest, asked: Orders, back: Orders) -> None:
+    def __init__(
+        self, spec: FaultSpec, context: Context, to: EngineManifest, asked: ConfigKeys, back: ConfigKeys
+    ) -> None:
         super().__init__(spec, context)
         self._to, self._clean = to, spec.options["stop"] == CLEAN
         self._asked, self._back = asked, back
@@ -62,7 +64,7 @@ class ChangeJob(Downtime):
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
         self._kept = ""
-        self._seam = Seam()
+        self._restart_offsets = RestartOffsets()
         self._stateless = False
 
     def take_down(self, now: Moment) -> str:
@@ -74,13 +76,13 @@ class ChangeJob(Downtime):
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
         self._stateless = left_nothing(now.engine.checkpoint)
-        self._seam = now.engine.seam()
+        self._restart_offsets = now.engine.restart_offsets()
         self._set_before = {key: in_plan(now.engine, key) for key in self._set_before}
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
-        now.engine.become(Job(self._to, surroundings, state))
+        now.engine.swap_job(Job(self._to, surroundings, state))
         if self._anew and self._means == "anew":
-            options = {**self._asked["options"], **self._from_the_seam(now.field.topic if now.field else "")}
+            options = {**self._asked["options"], **self._from_restart_offsets(now.field.topic if now.field else "")}
             self._asked = {**self._asked, "options": options}
         if self._elsewhere and now.field:
             self._turn_to_a_new_topic(now.field)
@@ -93,13 +95,13 @@ class ChangeJob(Downtime):
         kafka.create_topic(field.kafka_address, name, self._partitions)
         self._asked, self._back = {**self._asked, "topic": name}, {**self._back, "topic": field.topic}
 
-    def _from_the_seam(self, topic: str) -> Mapping[str, str]:
+    def _from_restart_offsets(self, topic: str) -> Mapping[str, str]:
         """Set the start offsets of a job without state, which by default starts elsewhere."""
-        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._seam.restored))})}
+        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._restart_offsets.restored))})}
 
     def borne(self, now: Moment) -> bool:
         """The old job's plans prove nothing: the new job has to plan something itself."""
-        planned = sum(self._seam.written) if now.progress else 0
+        planned = sum(self._restart_offsets.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
     def proof(self, now: Moment) -> str:
@@ -111,8 +113,8 @@ class ChangeJob(Downtime):
         asked = f", told {told}" if (told := difference(self._asked, self._back)) else ""
         if self._to.simulated:
             return f"process {leads.pid} runs {self._to.id}{asked}"
-        _, orders = orders_of(now.engine)
-        if any(orders.get(key) != value for key, value in self._asked.items()):
+        _, config = config_of(now.engine)
+        if any(config.get(key) != value for key, value in self._asked.items()):
             return ""
         # Two versions of an engine run the same file, each with the Python of its own environment.
         words = [word for word in map(Path, leads.command) if word.name == program_of(self._to).name]
@@ -122,14 +124,14 @@ class ChangeJob(Downtime):
 
     def undo(self, now: Moment) -> str:
         if self._own:
-            now.engine.become(self._own)
+            now.engine.swap_job(self._own)
             if self._asked != self._back:
                 now.engine.change(self._back)
         return "it got its old job back" if self._stateless else "it got its old job and its own state back"
 
     def effect(self, now: Moment) -> str:
-        if not self._seam.restored and not self.refused():
-            self._seam = now.engine.began()
+        if not self._restart_offsets.restored and not self.refused():
+            self._restart_offsets = now.engine.restored()
         kept = (kept_by(key, before, in_plan(now.engine, key)) for key, before in self._set_before.items())
         self._kept = "; ".join(filter(None, kept))
         found = "no state was left to copy" if self._stateless else ""
@@ -138,8 +140,8 @@ class ChangeJob(Downtime):
     def ignored(self) -> str:
         return self._kept
 
-    def seam(self) -> Seam:
-        return self._seam
+    def restart_offsets(self) -> RestartOffsets:
+        return self._restart_offsets
 
     def stateless(self) -> bool:
         return self._stateless
@@ -210,7 +212,7 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"{own.id} and {to.id} tell their progress in other ways")
     if missing:
         return Idle(spec, tuple(missing))
-    return down(spec, ChangeJob(spec, context, to, *_orders(spec, context, to)), context)
+    return down(spec, ChangeJob(spec, context, to, *_changed_keys(spec, context, to)), context)
 
 
 def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterator[str]:
@@ -250,7 +252,7 @@ def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
         yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
 
 
-def _orders(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[Orders, Orders]:
+def _changed_keys(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[ConfigKeys, ConfigKeys]:
     """Return the run configs for the new question and for the previous one."""
     options, given = spec.options, context.spec.conf
     told = {key: options[name] for name, key in QUESTION.items() if key and options[name] != SAME}

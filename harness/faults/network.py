@@ -28,8 +28,8 @@ from harness.util.suggest import nearest
 from harness.util.texts import many
 
 BOTH = "both"
-BEFORE_LOOKS = 3
-JITTER_LOOKS = 8
+BEFORE_POLLS = 3
+JITTER_POLLS = 8
 PROBE_S = 0.25  # the probe is so large that a narrow link takes this long
 MOST_PROBE_BYTES = 500_000
 ANSWER_DEADLINE_S = 20.0
@@ -100,7 +100,7 @@ class _OnLink(Strike):
         self._hang_up()
         with suppress(OSError):
             self._ping = Ping(self._name, self._link(now).address)
-            looks = [self._ping.measure(size_bytes) for _ in range(BEFORE_LOOKS)]
+            looks = [self._ping.measure(size_bytes) for _ in range(BEFORE_POLLS)]
             return min((look for look in looks if look), key=lambda look: look.ms, default=None)
         return None
 
@@ -183,20 +183,20 @@ class Jittered(Slowed):
     def healed(self, now: Moment) -> str:
         if self._ping is None:
             self._connect(now)
-        if self._look() < JITTER_LOOKS or max(self._looks) >= self._toxic.jitter_ms / 2:
+        if self._sample() < JITTER_POLLS or max(self._looks) >= self._toxic.jitter_ms / 2:
             return ""
         self._hang_up()
-        return f"cleared, and {JITTER_LOOKS} answers came in {min(self._looks):.1f} to {max(self._looks):.1f} ms"
+        return f"cleared, and {JITTER_POLLS} answers came in {min(self._looks):.1f} to {max(self._looks):.1f} ms"
 
     def _suffered(self) -> str:
-        if self._look() < JITTER_LOOKS or max(self._looks) - min(self._looks) < self._toxic.jitter_ms / 4:
+        if self._sample() < JITTER_POLLS or max(self._looks) - min(self._looks) < self._toxic.jitter_ms / 4:
             return ""
         spread = f"{min(self._looks):.0f} to {max(self._looks):.0f} ms"
-        return f"{JITTER_LOOKS} answers on the same connection now took {spread}"
+        return f"{JITTER_POLLS} answers on the same connection now took {spread}"
 
-    def _look(self) -> int:
+    def _sample(self) -> int:
         if answered := self._measure():
-            self._looks = [*self._looks, answered.ms][-JITTER_LOOKS:]
+            self._looks = [*self._looks, answered.ms][-JITTER_POLLS:]
         return len(self._looks)
 
 

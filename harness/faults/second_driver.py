@@ -118,14 +118,14 @@ class TwoDrivers(ProcessStrike):
 
     def inject(self, now: Moment) -> str:
         self._first = pids_of(chosen(now.engine, is_driver))
-        self._second = now.engine.second()
+        self._second = now.engine.start_second()
         second = pids_of(chosen(self._second, is_driver))
         return f"a second driver ({listed(second)}) was started beside the first ({listed(self._first)})"
 
     def landed(self, now: Moment) -> str:
         """Running is not enough: the second must report a batch, or one of both must fail with a conflict."""
         assert self._second
-        self._look(now)
+        self._poll(now)
         told = self._second.told()
         if told and now.engine.alive():
             return f"the second told of its batch {told.batch} while the first ran"
@@ -135,12 +135,12 @@ class TwoDrivers(ProcessStrike):
         return ""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        self._look(now)
+        self._poll(now)
         return super().holds(now, landed_ms) and len(self._ends) < 2
 
     def heal(self, now: Moment) -> None:
         assert self._second
-        self._look(now)
+        self._poll(now)
         self._ends.setdefault("second", "the second was ended in order")
         self._second.stop()
         self._going_on.begin(now.engine)
@@ -152,7 +152,7 @@ class TwoDrivers(ProcessStrike):
         went_on = self._going_on.seen(now)
         return f"{'; '.join(self._ends.values())}; one driver alone, {went_on}" if went_on else ""
 
-    def _look(self, now: Moment) -> None:
+    def _poll(self, now: Moment) -> None:
         """Record which driver has ended by itself."""
         assert self._second
         for name, driver in (("first", now.engine), ("second", self._second)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import Enum
 
-from harness.engines.base import Seam
+from harness.engines.base import RestartOffsets
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.moment import Moment, done
@@ -74,9 +74,9 @@ class Strike(ABC):
         """Return the part of the change without effect; "" if all of it took effect."""
         return ""
 
-    def seam(self) -> Seam:
+    def restart_offsets(self) -> RestartOffsets:
         """Return where a changed engine began."""
-        return Seam()
+        return RestartOffsets()
 
     def stateless(self) -> bool:
         """Return whether there was no state to begin with."""
@@ -178,8 +178,8 @@ class Struck:
                 colour=self._strike.colour,
                 refused=self._strike.refused(),
                 ignored=self._strike.ignored(),
-                restored=self._strike.seam().restored,
-                written=self._strike.seam().written,
+                restored=self._strike.restart_offsets().restored,
+                written=self._strike.restart_offsets().written,
                 stateless=self._strike.stateless(),
             ),
         )

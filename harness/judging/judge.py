@@ -1,7 +1,7 @@
 """Judge a run from its files. It uses no engine, service or clock: `recheck` calls the same code.
 
 Stage one compares the tape with the Kafka log (did the producer or Kafka lose or duplicate records?), stage two the
-Kafka log with the results (did the engine?). This module builds the Case; harness/judging/checks decide.
+Kafka log with the results (did the engine?). This module builds the `RunFacts`; harness/judging/checks decide.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.evidence.send_index import send_rows, sent_us
 from harness.judging import changed, checks, contradictions, lateness, log_audit, progress_curve, verdicts
 from harness.judging.changed import Changed
 from harness.judging.checks import edited, evidence, masked, question
-from harness.judging.checks.case import Case, join
+from harness.judging.checks.case import RunFacts, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.checks.stopped import ONLY_WHEN_STOPPED
 from harness.judging.lateness import Countable
@@ -81,7 +81,7 @@ def changed_since(run: StoredRun) -> Verdict | None:
     return Verdict(result.outcome, f"{result.word}: {result.sentence}", 0, (result,), {})
 
 
-def conclude(case: Case) -> Verdict:
+def conclude(case: RunFacts) -> Verdict:
     results = checks.run_all(case)
     if case.failed_first and all(result.outcome is Outcome.PASS for result in results):
         results = (*results, evidence.FAILED_FIRST)
@@ -106,7 +106,7 @@ def conclude(case: Case) -> Verdict:
     )
 
 
-def _looked(case: Case) -> str:
+def _looked(case: RunFacts) -> str:
     """Describe how often the results were polled. A shorter error may not have been seen."""
     seen = case.watched
     if seen is None or not seen.period_ms:
@@ -115,7 +115,7 @@ def _looked(case: Case) -> str:
     return f"every {seen.period_ms:,.0f} ms{closed} (medians)"
 
 
-def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
+def _sentence(case: RunFacts, outcome: Outcome, results: Sequence[CheckResult], totals: dict[str, int]) -> str:
     if outcome is Outcome.PASS:
         how = " and explained" if case.exact else ""
         late = f", {totals['late_dropped']:,} dropped as late{how}" if totals["late_dropped"] else ""
@@ -145,7 +145,7 @@ def _sentence(case: Case, outcome: Outcome, results: Sequence[CheckResult], tota
     return f"{told.word or told.name}: {told.sentence}"
 
 
-def _leading(case: Case, worst: Sequence[CheckResult]) -> CheckResult:
+def _leading(case: RunFacts, worst: Sequence[CheckResult]) -> CheckResult:
     """Choose the check that leads the headline: usually the first.
 
     If counts are missing because they are no numbers, or appeared only with the stop, `lost` would only report the
@@ -162,12 +162,12 @@ def _leading(case: Case, worst: Sequence[CheckResult]) -> CheckResult:
     return others["readable"] if "readable" in others and no_numbers >= short else first
 
 
-def case_of(run: StoredRun) -> Case:
+def case_of(run: StoredRun) -> RunFacts:
     """Build the case from which the verdict and the page are made."""
     return as_far_as_read(_assemble(run))
 
 
-def as_far_as_read(case: Case) -> Case:
+def as_far_as_read(case: RunFacts) -> RunFacts:
     """Adapt the case to a log that could not be read: all planned records may be in it, and none has to be counted."""
     if not case.log_unread:
         return case
@@ -176,7 +176,7 @@ def as_far_as_read(case: Case) -> Case:
     return replace(case, audit=audit, doubt=Doubt(), log_ledger=case.tape_ledger, expectation=expectation)
 
 
-def _assemble(run: StoredRun) -> Case:
+def _assemble(run: StoredRun) -> RunFacts:
     """Read all evidence. The first missing file ends it."""
     contradictions.refuse_other_plan(run)
     store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
@@ -191,7 +191,7 @@ def _assemble(run: StoredRun) -> Case:
     events, dropped = counted.events, counted.dropped
     is_open = lateness.never_closed(events, spec.watermark_ms) if claim.final else np.zeros(len(events), dtype=np.bool_)
     expectation = _expectation(counted, is_open, oracle, counted.exact or claim.late == "keep")
-    return Case(
+    return RunFacts(
         spec=spec,
         epoch_ms=run.epoch_ms,
         oracle=oracle,

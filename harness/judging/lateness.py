@@ -97,7 +97,7 @@ def _counted(
             yield events
 
     events = LogEvents.joined(parts())
-    before_ms = before.whole()
+    before_ms = before.finish()
     newest.read_elsewhere(events.partition, before_ms, missing_ms)
     return events, before_ms
 

@@ -144,7 +144,7 @@ class _Audit:
             removed += int(np.count_nonzero(part.columns.get(FATE, ())))
         balance = self._balance
         lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
-        lost_ids, twice_ids = ([self._reel.id_at(int(place)) for place in some[:EXAMPLES]] for some in (lost, twice))
+        lost_ids, twice_ids = ([self._reel.id_at(int(index)) for index in some[:EXAMPLES]] for some in (lost, twice))
         missing_marks, doubled_marks = self._marks_in_doubt()
         places = self._places_of([*lost_ids, *twice_ids, *doubled_marks])
         missing = [*map(self._mark_named, missing_marks), *(self._planned_at(each, places[each]) for each in lost_ids)]
@@ -196,8 +196,8 @@ class _Audit:
         return f"{_text(number)} (the {mark.kind} event of partition {mark.partition})"
 
     def _is_mark(self, columns: Columns, row: np.intp, mark: Sentinel) -> bool:
-        place = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
-        return all(columns[name][row] == value for name, value in {**place, **self._codec.mark(mark)}.items())
+        expected = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
+        return all(columns[name][row] == value for name, value in {**expected, **self._codec.mark(mark)}.items())
 
     def _places_of(self, ids: Sequence[int]) -> Mapping[int, list[str]]:
         """Find the first offsets at which each of a few records is."""
@@ -214,7 +214,7 @@ class _Audit:
         server, slot = number >> INDEX_BITS, number & INDEX_MASK
         planned = self._reel.events(server, np.array([slot], dtype=np.int64))
         due = f"partition {planned.partition[0]}, due at {int(planned.intended_us[0]) / 1e6:.3f} s"
-        others = "".join(f"; there is one at {place}" for place in places)
+        others = "".join(f"; there is one at {index}" for index in places)
         return f"{_text(number)} (slot {slot} of {self._reel.name_of(server)}: {due}{others})"
 
 

@@ -15,7 +15,7 @@ from harness.model import Required, RunSpec
 from harness.util.texts import many
 
 if TYPE_CHECKING:
-    from harness.judging.checks.case import Case
+    from harness.judging.checks.case import RunFacts
 
 MIB = 1 << 20
 LONG_MS = 10_000  # an event with this lateness was delayed for long
@@ -35,7 +35,7 @@ WHAT: Mapping[Required, str] = {
 }
 
 
-def unmet(case: Case) -> Iterator[str]:
+def unmet(case: RunFacts) -> Iterator[str]:
     """Yield the conditions that were not met."""
     for name in case.spec.requires:
         if name in MET and (why := MET[name](case)):
@@ -61,13 +61,13 @@ def _late(case: Case) -> str:
     return "" if case.permitted.any() else "no event came after the watermark"
 
 
-def _delayed(case: Case) -> str:
+def _delayed(case: RunFacts) -> str:
     sent_ms = case.sent_us // 1000
     longest_ms = int((sent_ms - case.events.time_ms).max(initial=0, where=sent_ms > 0))
     return "" if longest_ms >= LONG_MS else f"the latest event was {longest_ms / 1000:.1f} s late"
 
 
-def _outgrown(case: Case) -> str:
+def _outgrown(case: RunFacts) -> str:
     bound = bound_of_state(case.spec)
     if bound is None:
         return ""
@@ -77,20 +77,20 @@ def _outgrown(case: Case) -> str:
     return "" if most > bound else f"its state grew to {most / MIB:.1f} MiB, and {bound / MIB:g} MiB is the limit"
 
 
-def _backlog(case: Case) -> str:
+def _backlog(case: RunFacts) -> str:
     usual = max(in_a_second(case.spec), _usual_batch(case))
     if case.waiting > usual:
         return ""
     return f"{many(case.waiting, 'event')} waited, where {usual:,.0f} are a usual batch or a second of the load"
 
 
-def _usual_batch(case: Case) -> float:
+def _usual_batch(case: RunFacts) -> float:
     """Take the last third of the load, when the backlog has been processed."""
     from_ms = case.epoch_ms + case.spec.tape.load_ms * 2 // 3
     return float(median([line.rows for line in case.told if line.at_ms >= from_ms and line.rows] or [0]))
 
 
-MET: Mapping[Required, Callable[[Case], str]] = {
+MET: Mapping[Required, Callable[[RunFacts], str]] = {
     "late": _late,
     "delayed": _delayed,
     "outgrown-state": _outgrown,

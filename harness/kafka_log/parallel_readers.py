@@ -38,7 +38,7 @@ DEALT_OUT = 2  # spans per process, so that none waits for another
 
 
 @dataclass(frozen=True)
-class Topic:
+class LogSource:
     """The topic to read. It holds secrets: never save it."""
 
     kafka: KafkaAddress
@@ -47,7 +47,7 @@ class Topic:
     stamped: bool
 
 
-def read_in_parts(topic: Topic, ends: Mapping[int, int], logs: Path) -> Generator[Columns]:
+def read_in_parts(topic: LogSource, ends: Mapping[int, int], logs: Path) -> Generator[Columns]:
     """Read as `recount.read_in_parts` does, with as many processes as pay off. Their output goes to `logs`."""
     many = readers_for(ends, cgroup.cores())
     if many > 1:
@@ -68,7 +68,7 @@ def _spans(ends: Mapping[int, int]) -> list[Span]:
     ]
 
 
-def _read_beside(topic: Topic, spans: Sequence[Span], many: int, logs: Path) -> Generator[Columns]:
+def _read_beside(topic: LogSource, spans: Sequence[Span], many: int, logs: Path) -> Generator[Columns]:
     yield recount.no_records(codec_of(topic.tape), stamped=topic.stamped)
     with _readers(topic, many, logs) as read:
         ahead: deque[Future[Columns]] = deque()
@@ -81,7 +81,7 @@ def _read_beside(topic: Topic, spans: Sequence[Span], many: int, logs: Path) -> 
 
 
 @contextmanager
-def _readers(topic: Topic, many: int, logs: Path) -> Iterator[Callable[[Span], Future[Columns]]]:
+def _readers(topic: LogSource, many: int, logs: Path) -> Iterator[Callable[[Span], Future[Columns]]]:
     """Give each span to a free process. On exit, kill the processes first, so that no thread waits for them."""
     free: SimpleQueue[_Reader] = SimpleQueue()
 
@@ -104,7 +104,7 @@ def _readers(topic: Topic, many: int, logs: Path) -> Iterator[Callable[[Span], F
 class _Reader:
     """One reader process."""
 
-    def __init__(self, topic: Topic, log: Path) -> None:
+    def __init__(self, topic: LogSource, log: Path) -> None:
         ours, its = socket.socketpair()
         with its:
             argv = [sys.executable, "-m", "harness.kafka_log.parallel_readers"]
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def _serve(line: Connection) -> None:
-    topic: Topic = line.recv()
+    topic: LogSource = line.recv()
     codec = codec_of(topic.tape)
     nothing = recount.no_records(codec, stamped=topic.stamped)
     with recount.open_log(topic.kafka, topic.name, codec, stamped=topic.stamped) as read_span:

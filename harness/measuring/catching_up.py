@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from harness.judging.stored_run import StoredRun
 from harness.measuring.band import FEWEST_S, band
 from harness.measuring.cost import ENGINE
-from harness.measuring.measurement import CatchUp, Lack, NewOrders, Quantity
+from harness.measuring.measurement import CatchUp, Lack, Quantity, Reconfiguration
 from harness.measuring.recovery import BEHIND_S, CALM_S
 from harness.measuring.stats import Floats, runs_of
 from harness.measuring.timeline import Lines
@@ -49,7 +49,7 @@ def of_run(run: StoredRun, by_second: pa.Table | None) -> CatchUp | None:
         per_s=_per_s(lines, started_s, caught_up),
         cpu_s_per_million=_cpu_s_per_million(run, lines, started_s, caught_up),
         largest=None if left is None else float(left.max()),
-        new_orders=tuple(_new_orders(run, lines, started_s, caught_up, load_s)),
+        new_orders=tuple(_reconfigurations(run, lines, started_s, caught_up, load_s)),
     )
 
 
@@ -73,9 +73,9 @@ def _due(lines: Lines, load_s: int) -> Floats:
     return np.asarray(lines.before + np.concatenate(([0.0], np.cumsum(lines.offered())[:load_s])))
 
 
-def _new_orders(
+def _reconfigurations(
     run: StoredRun, lines: Lines, started_s: float, caught_up: Quantity, load_s: int
-) -> Iterator[NewOrders]:
+) -> Iterator[Reconfiguration]:
     if lines.processed is None:
         return
     until_s, end = float(lines.seconds), "all was done"

@@ -109,7 +109,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class NewOrders:
+class Reconfiguration:
     """The effect of restarting an engine that was behind with another run config.
 
     Some times count from its first start, others from the last progress line under the old config.
@@ -137,7 +137,7 @@ class CatchUp:
     per_s: float | None  # until it had caught up
     cpu_s_per_million: float | None  # of the engine, until then
     largest: float | None = None  # the largest number of events to process
-    new_orders: tuple[NewOrders, ...] = ()
+    new_orders: tuple[Reconfiguration, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.judging.progress_curve import Curve
-from harness.measuring.measurement import Lack, NewOrders, Quantity
+from harness.measuring.measurement import Lack, Quantity, Reconfiguration
 from harness.measuring.stats import Floats
 from harness.model import FaultReport
 from harness.util.texts import many
@@ -57,7 +57,7 @@ class _Words:
         return Quantity(float((self.total[-1] - self.total[0]) / (self.at_s[-1] - self.at_s[0])))
 
 
-def of_changes(faults: Iterable[FaultReport], epoch_ms: int, behind: Behind) -> Iterator[NewOrders]:
+def of_changes(faults: Iterable[FaultReport], epoch_ms: int, behind: Behind) -> Iterator[Reconfiguration]:
     """Yield the effect of each change that landed, measured between the changes around it.
 
     A change after the catch-up is left out.
@@ -77,10 +77,10 @@ def _words(done: Curve, from_s: float, until_s: float) -> _Words:
     return _Words(done.at_s[within], done.total[within])
 
 
-def _worth(fault: str, behind: Behind, old: _Words, new: _Words) -> NewOrders:
+def _worth(fault: str, behind: Behind, old: _Words, new: _Words) -> Reconfiguration:
     last_s, done = (float(old.at_s[-1]), float(old.total[-1])) if len(old) else (behind.started_s, 0.0)
     to_do, before_per_s = behind.to_do(last_s, done), old.rate("before")
-    return NewOrders(
+    return Reconfiguration(
         fault=fault,
         at_s=last_s - behind.started_s,
         to_do=to_do,

@@ -50,14 +50,14 @@ class Accounting:
 
     def start(self) -> None:
         """Take the first measurement here, so that earlier use does not count, and start the thread."""
-        self._look()
+        self._sample()
         self._thread.start()
 
     def stop(self) -> None:
         """Take the last measurement and write the tables."""
         self._ending.set()
         self._thread.join()
-        self._look()
+        self._sample()
         taken = cpu_starvation.taken(self._meters, cpu_starvation.meters())
         self._store.tell("taken", taken=taken, words=taken.in_words(cgroup.cores()))
         for name, columns, rows in (
@@ -69,12 +69,12 @@ class Accounting:
     def _run(self) -> None:
         due_s = time.monotonic() + PERIOD_S
         while not ends_within(due_s - time.monotonic(), self._ending):
-            self._look()
+            self._sample()
             due_s += PERIOD_S
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         at_ms = self._store.clock.now_ms()
-        seen = list(self._processes.look())
+        seen = list(self._processes.sample())
         for part, usage in self._books.take(seen).items():
             self._resources.append((at_ms, part, usage.cpu.user_s, usage.cpu.system_s, usage.rss_bytes))
         for each in seen:
@@ -96,7 +96,7 @@ class Processes:
         self._below_jvm: set[Identity] = set()  # kept, since the parents of a process may die before it
         self._strangers: set[int] = set()
 
-    def look(self) -> Iterator[Seen]:
+    def sample(self) -> Iterator[Seen]:
         """Visit parents first, so that an exiting child is not counted twice."""
         self._learn_roots()
         pids = psutil.pids()

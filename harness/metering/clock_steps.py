@@ -23,7 +23,7 @@ STEP_MS = 50
 # On two cores with eight busy processes a poll of the results came two seconds late; the report shows such delays. With
 # longer ones, figures are not reliable.
 AWAY_MS = 5000
-LOOK_EVERY_S = 0.25
+POLL_EVERY_S = 0.25
 JOIN_S = 5.0
 MOST_SAID = 3
 KIND = "clock"  # of lines in the history
@@ -61,7 +61,7 @@ class Noticing:
         self._last_ms = first.at_ms
         self._ahead_ms, self._slept_ms = 0, first.slept_ms  # as far as they were reported
 
-    def look(self, now: Reading) -> Iterator[Oddity]:
+    def check(self, now: Reading) -> Iterator[Oddity]:
         """Yield what happened since the last reading.
 
         A machine's clock goes on during sleep, so afterwards it is ahead by that time, without a step.
@@ -70,7 +70,7 @@ class Noticing:
         slept_ms = slept_ms if slept_ms >= STEP_MS else 0
         stepped_ms = now.ahead_ms - self._ahead_ms - slept_ms
         stepped_ms = stepped_ms if abs(stepped_ms) >= STEP_MS else 0
-        away_ms = now.at_ms - self._last_ms - round(LOOK_EVERY_S * 1000)
+        away_ms = now.at_ms - self._last_ms - round(POLL_EVERY_S * 1000)
         self._last_ms = now.at_ms
         self._slept_ms += slept_ms
         self._ahead_ms += slept_ms + stepped_ms
@@ -99,14 +99,14 @@ class ClockWatch:
     def _work(self) -> None:
         noticing, last = Noticing(self._clock.read()), False
         while not last:
-            last = ends_within(LOOK_EVERY_S, self._stopped)
-            for oddity in noticing.look(self._clock.read()):
+            last = ends_within(POLL_EVERY_S, self._stopped)
+            for oddity in noticing.check(self._clock.read()):
                 tell(self._store, oddity)
 
 
 def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
     """Refuse figures from the times of files, which follow the machine's clock, if that stepped or slept."""
-    for oddity in Noticing(since).look(now):
+    for oddity in Noticing(since).check(now):
         if oddity.what != "away":
             raise HarnessError(
                 f"{what} was timed by the machine's clock, and meanwhile {oddity.deed}: the figures of this run are "

@@ -85,7 +85,7 @@ class Books:
         """Book unaccounted child CPU to the process that just exited."""
         dead = self._dead_children()
         for identity in self._alive:
-            unseen = self._last[identity].ended_children.beyond(self._whole(dead.get(identity, ()), dead))
+            unseen = self._last[identity].ended_children.beyond(self._total(dead.get(identity, ()), dead))
             grown = unseen.beyond(self._unseen.get(identity, Cpu()))
             self._unseen[identity] = self._unseen.get(identity, Cpu()) + grown
             died = [self._last[child] for child in dead.get(identity, ()) if child in just_died]
@@ -99,11 +99,11 @@ class Books:
                 children.setdefault(parent, []).append(child)
         return children
 
-    def _whole(self, family: Iterable[Identity], dead: Mapping[Identity, list[Identity]]) -> Cpu:
+    def _total(self, family: Iterable[Identity], dead: Mapping[Identity, list[Identity]]) -> Cpu:
         """Sum what dead processes used according to snapshots, with the dead processes below them."""
         total = Cpu()
         for each in family:
-            below = self._whole(dead.get(each, ()), dead)
+            below = self._total(dead.get(each, ()), dead)
             total += self._last[each].cpu + below + self._last[each].ended_children.beyond(below)
         return total
 

@@ -16,7 +16,7 @@ from harness.model.event_id import INDEX_BITS, INDEX_MASK, MARK_SERVER, MAX_SERV
 from harness.model.expiring import Expiring
 from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
 from harness.model.load import Certificate, LoadStatus
-from harness.model.manifest import EngineManifest, Guarantee, Late, LateEvidence, Orders, SinkClaim, WindowKey
+from harness.model.manifest import ConfigFormat, EngineManifest, Guarantee, Late, LateEvidence, SinkClaim, WindowKey
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
 from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, Required, RunSpec
@@ -49,6 +49,7 @@ __all__ = [
     "CheckResult",
     "Checkpoint",
     "Client",
+    "ConfigFormat",
     "CrashPoint",
     "Cut",
     "Disorder",
@@ -69,7 +70,6 @@ __all__ = [
     "Late",
     "LateEvidence",
     "LoadStatus",
-    "Orders",
     "Outcome",
     "Progress",
     "RedisAddress",

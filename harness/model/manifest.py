@@ -13,7 +13,7 @@ from harness.model.times import EVENT_TIME, Time
 Late = Literal["drop", "keep"]
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
 LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
-Orders = Literal["json", "yahoo"]
+ConfigFormat = Literal["json", "yahoo"]
 WindowKey = Literal["start", "end"]
 
 
@@ -61,7 +61,7 @@ class EngineManifest:
     options: Mapping[str, str] = field(default_factory=dict)  # options of its job; --conf overrides them
     understands: tuple[str, ...] | None = None  # the `streamgauge.` options that its job reads; None: not declared
     settings: tuple[str, ...] | None = None  # the settings that reach the engine, such as `trigger` and `master`
-    orders: Orders = "json"  # the format of the run config that {config} names
+    orders: ConfigFormat = "json"  # the format of the run config that {config} names
     results: str = "redis:compact"  # a source, or "kafka:TOPIC"
     group: str = ""  # a consumer group that must start at the beginning of the topic, "" for none
     window_key: WindowKey = "start"  # whether its results name a window by its start or its end

@@ -29,7 +29,7 @@ from harness.results.redis_scan import (
 from harness.results.sampler import PlainObserver, Sampled
 from harness.services.claim import literal
 from harness.util.clock import Clock
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 
 UPDATED = "updated:"
 # Kinds of rows that are no type of a key. The type of a key that vanished while it was read is unknown too.
@@ -117,12 +117,12 @@ class PolledStore(ResultStore):
         known = frozenset(place.campaigns)
         bookkeeping = [pattern for claim in place.manifest.sinks for pattern in claim.bookkeeping]
 
-        def look(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
+        def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
             rows = [row for row in self.rows() if self.is_there(row)]
             hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
             return by_campaign(rows, names), strangers(hashes, known, bookkeeping)
 
-        return PlainObserver(look, self.close, place.campaigns, tape, place.clock)
+        return PlainObserver(poll, self.close, place.campaigns, tape, place.clock)
 
     def is_there(self, row: Row) -> bool:
         """Return False for a row that the engine has begun and not yet written: a poll is not atomic."""
@@ -151,7 +151,7 @@ def window_start(text: str, place: Place, named: str = WINDOW) -> str:
     A job may name a window by its end, under a field name that shows this, or as declared in its manifest. Text that is
     no number stays unchanged.
     """
-    number, by = whole(text), WINDOW_KEYS.get(named, place.manifest.window_key)
+    number, by = parse_int64(text), WINDOW_KEYS.get(named, place.manifest.window_key)
     return text if by == "start" or number is None or place.length_ms is None else str(number - place.length_ms)
 
 

@@ -14,16 +14,16 @@ from harness.model import Change, HarnessError
 from harness.util.clock import Clock
 from harness.util.wait import ends_within
 
-LOOK_EVERY_S = 1.0
-LOOK_SHARE = 0.05  # the largest share of the time for polls
+POLL_EVERY_S = 1.0
+POLL_SHARE = 0.05  # the largest share of the time for polls
 JOIN_S = 15.0
 
 
 class Changes:
     """A thread that polls from `start` until `stop`. A failed poll counts as unchanged and is repeated."""
 
-    def __init__(self, look: Callable[[], object], release: Callable[[], None], clock: Clock) -> None:
-        self._look, self._release, self._clock = look, release, clock
+    def __init__(self, poll: Callable[[], object], release: Callable[[], None], clock: Clock) -> None:
+        self._poll, self._release, self._clock = poll, release, clock
         self._changed: Change | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="changes", daemon=True)
@@ -44,12 +44,12 @@ class Changes:
             began_s, before, since_ms = time.monotonic(), seen, asked_ms
             began_ms = self._clock.now_ms()
             try:
-                seen, asked_ms = self._look(), began_ms
+                seen, asked_ms = self._poll(), began_ms
             except HarnessError:
                 seen = before
             if before is not _NOTHING and seen != before:
                 self._changed = Change(self._clock.now_ms(), since_ms)
-            pause_s = max(LOOK_EVERY_S, (time.monotonic() - began_s) / LOOK_SHARE)
+            pause_s = max(POLL_EVERY_S, (time.monotonic() - began_s) / POLL_SHARE)
         self._release()
 
 

@@ -20,7 +20,7 @@ from harness.evidence.checksums import PREFIX, Checksum
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Ambiguity, Observed, Stray
 from harness.model import Expiring, HarnessError
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import quoted, readable, shown
 from workloads.cells import Codes
 from workloads.totals import InTotals
@@ -30,7 +30,7 @@ LEFT = "streamgauge:left:"  # followed by an output's key: its place in the orde
 OURS = (OUR_KEYS, "campaigns", "updated:*")
 PAGE = 1000
 # How often everything is read again while keys vanish, or change type, between the list of names and the read.
-MOST_LOOKS = 10
+MOST_POLLS = 10
 
 # Kinds of rows: a field of a hash, and a key of another type, under Redis' name of the type. Redis reports `none` for a
 # missing key.
@@ -75,14 +75,14 @@ def scan(client: redis.Redis, tables: Mapping[str, str] = MappingProxyType({})) 
     a scan in which no key vanished saw everything; a key that vanished in every scan is returned under its name.
     """
     skipped = {key.encode(): kind for key, kind in tables.items()}
-    for _ in range(MOST_LOOKS):
-        rows, vanished = _look(client, skipped)
+    for _ in range(MOST_POLLS):
+        rows, vanished = _scan(client, skipped)
         if not vanished:
             break
     return rows + [Row(readable(key), "", "", VANISHED) for key in vanished]
 
 
-def _look(client: redis.Redis, skipped: Mapping[bytes, str]) -> tuple[list[Row], list[bytes]]:
+def _scan(client: redis.Redis, skipped: Mapping[bytes, str]) -> tuple[list[Row], list[bytes]]:
     """Return all rows, and the keys that vanished or changed type between two steps of this scan."""
     keys = sorted(set(client.scan_iter(count=PAGE, NEVER_DECODE=True)))
     rows: list[Row] = []
@@ -191,8 +191,8 @@ def interpret(
         if row.kind != HASH or campaign is None:
             strays.append(_stray(row, known=campaign is not None))
             continue
-        window, summed = whole(row.field), row.key.startswith(PREFIX)
-        count, checksum = (None, Checksum.read(row.value)) if summed else (whole(row.value), None)
+        window, summed = parse_int64(row.field), row.key.startswith(PREFIX)
+        count, checksum = (None, Checksum.read(row.value)) if summed else (parse_int64(row.value), None)
         if window is not None and count is not None:
             counts.setdefault(codes.one(campaign, window), []).append(count)
         elif window is not None and checksum is not None:

@@ -7,7 +7,7 @@ from harness.results.base import Place, ResultStore
 from harness.results.command import Command
 from harness.results.compact import Compact
 from harness.results.template import Template
-from harness.results.topic import Topic
+from harness.results.topic import KafkaTopic
 from harness.results.yahoo import Yahoo
 from harness.util.suggest import nearest, wrong
 
@@ -15,7 +15,7 @@ SOURCES: dict[str, type[ResultStore]] = {
     "redis:compact": Compact,
     "redis:yahoo": Yahoo,
     "redis:template": Template,
-    "kafka": Topic,
+    "kafka": KafkaTopic,
     "command": Command,
 }
 

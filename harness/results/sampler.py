@@ -39,14 +39,14 @@ from harness.results.glitches import ANOTHER_TYPE, Glitches
 from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
 from harness.results.redis_scan import strangers
 from harness.util.clock import Clock
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.seeded_draws import Lane
 from harness.util.texts import readable
 from harness.util.wait import ends_within
 from workloads.prefixed import prefix_of
 from workloads.registry import results_of
 
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 # The largest share of its period that a poll may take. Slower polls come less often, and leave Redis to the engine.
 BUSY_SHARE = 1 / 3
 MOST_KEYS = 500
@@ -61,7 +61,7 @@ WHOLE_SHARE = 0.05  # the largest share of the time for whole polls
 STRANGERS_EVERY_S = 0.5
 NAMES_AT_ONCE = 1000
 WHOLE_KEY = ""  # instead of a window: a glitch of a campaign's whole hash
-_RECENT_LOOKS = 20
+_RECENT_POLLS = 20
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Recorder:
 
     def __init__(self, campaigns: Sequence[int]) -> None:
         self._campaigns = campaigns
-        self._places = {campaign: place for place, campaign in enumerate(campaigns)}
+        self._index_of = {campaign: index for index, campaign in enumerate(campaigns)}
         self._replies: list[object] = [[] for _ in campaigns]
         self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
         self._counts: list[dict[int, int]] = [{} for _ in campaigns]
@@ -148,7 +148,7 @@ class Recorder:
         self.newest_ms: int | None = None  # of windows that have begun: dates in the future are ignored
         self.windows = 0  # of the campaign with the most
 
-    def look(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
+    def record(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
         """Record a whole poll that ended at `at_us`; without `began_us` it took no time.
 
         A reply is the campaign's hash as Redis returns it, [field, value, ...]; any other reply is no hash.
@@ -156,13 +156,13 @@ class Recorder:
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
         self._saw_closed(at_us, [*self._closed_at_us])
-        for place, reply in self._hashes(at_us, replies):
-            if reply == self._replies[place]:
+        for index, reply in self._hashes(at_us, replies):
+            if reply == self._replies[index]:
                 continue
-            self._replies[place] = reply
-            old, new = self._texts[place], dict(zip(reply[::2], reply[1::2], strict=True))
-            self._texts[place] = new
-            self._changed(at_us, place, old, new)
+            self._replies[index] = reply
+            old, new = self._texts[index], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[index] = new
+            self._changed(at_us, index, old, new)
             self.windows = max(self.windows, len(new))
         self._saw(at_us if began_us is None else began_us, None)
 
@@ -188,23 +188,23 @@ class Recorder:
 
     def _compare(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
         fields = [b"%d" % window_ms for window_ms in windows]
-        for place, reply in self._hashes(at_us, replies):
-            texts = self._texts[place]
+        for index, reply in self._hashes(at_us, replies):
+            texts = self._texts[index]
             old = {field: texts[field] for field in fields if field in texts}
             new = {field: text for field, text in zip(fields, reply, strict=True) if text is not None}
             if old == new:
                 continue
-            self._replies[place] = None  # the next whole poll must be parsed, even if it returns what the last one did
+            self._replies[index] = None  # the next whole poll must be parsed, even if it returns what the last one did
             for field in old.keys() - new.keys():
                 del texts[field]
             texts.update(new)
-            self._changed(at_us, place, old, new)
+            self._changed(at_us, index, old, new)
 
-    def unchanged(self, at_us: int, *, whole: bool = True, began_us: int | None = None) -> None:
+    def unchanged(self, at_us: int, *, full: bool = True, began_us: int | None = None) -> None:
         """Record a poll with the same answer as the one before."""
-        self._saw(at_us if began_us is None else began_us, None if whole else self._glanced)
+        self._saw(at_us if began_us is None else began_us, None if full else self._glanced)
         self._looks_us.append(at_us)
-        if whole:
+        if full:
             self._whole_us.append(at_us)
             self._saw_closed(at_us, [*self._closed_at_us])
 
@@ -222,8 +222,8 @@ class Recorder:
 
     def shows(self, campaign: int, window_ms: int) -> bool:
         """Return True if this cell was seen in any form, or is not polled."""
-        place = self._places.get(campaign)
-        return place is None or window_ms in self._counts[place]
+        index = self._index_of.get(campaign)
+        return index is None or window_ms in self._counts[index]
 
     @property
     def changed(self) -> Change | None:
@@ -270,12 +270,12 @@ class Recorder:
         A key of another type is a glitch. Other errors come from the service and show nothing of the results.
         """
         refused = None
-        for place, reply in enumerate(replies):
+        for index, reply in enumerate(replies):
             if isinstance(reply, list):
-                self._glitches.gone(at_us, self._campaigns[place], WHOLE_KEY)
-                yield place, reply
+                self._glitches.gone(at_us, self._campaigns[index], WHOLE_KEY)
+                yield index, reply
             elif str(reply).startswith("WRONGTYPE"):
-                self._garbage += self._glitches.seen(at_us, self._campaigns[place], WHOLE_KEY, ANOTHER_TYPE)
+                self._garbage += self._glitches.seen(at_us, self._campaigns[index], WHOLE_KEY, ANOTHER_TYPE)
             else:
                 refused = reply
         self._answered = refused is None
@@ -292,25 +292,25 @@ class Recorder:
             self._began_us = began_us
             self._whole_began_us = began_us if windows is None else self._whole_began_us
 
-    def _changed(self, at_us: int, place: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
+    def _changed(self, at_us: int, index: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
-            self._glitches.gone(at_us, self._campaigns[place], field)
-            if (window_ms := whole(field)) is not None and window_ms in self._counts[place]:
-                self._keep(at_us, place, window_ms, 0)
+            self._glitches.gone(at_us, self._campaigns[index], field)
+            if (window_ms := parse_int64(field)) is not None and window_ms in self._counts[index]:
+                self._keep(at_us, index, window_ms, 0)
         for field, text in new.items():
             if old.get(field) == text:
                 continue
-            window_ms, count = whole(field), whole(text)
+            window_ms, count = parse_int64(field), parse_int64(text)
             if window_ms is None or count is None:
-                self._garbage += self._glitches.seen(at_us, self._campaigns[place], field, text)
+                self._garbage += self._glitches.seen(at_us, self._campaigns[index], field, text)
             else:
-                self._glitches.gone(at_us, self._campaigns[place], field)
-                self._keep(at_us, place, window_ms, count)
+                self._glitches.gone(at_us, self._campaigns[index], field)
+                self._keep(at_us, index, window_ms, count)
 
-    def _keep(self, at_us: int, place: int, window_ms: int, count: int) -> None:
-        if self._counts[place].get(window_ms) == count:
+    def _keep(self, at_us: int, index: int, window_ms: int, count: int) -> None:
+        if self._counts[index].get(window_ms) == count:
             return
-        self._counts[place][window_ms] = count
+        self._counts[index][window_ms] = count
         was_glanced_at = self._glanced is None or window_ms in self._glanced
         self._seen_late += not was_glanced_at
         if window_ms * 1000 <= at_us:
@@ -319,16 +319,16 @@ class Recorder:
         closed_us = self._closed_began_us.get(window_ms, 0)
         since_us = self._began_us if was_glanced_at else max(closed_us, self._whole_began_us)
         self._changed_since_us = max(self._changed_since_us, since_us)
-        row = (at_us, since_us, self._campaigns[place], window_ms, count)
+        row = (at_us, since_us, self._campaigns[index], window_ms, count)
         for column, value in zip(self._rows.values(), row, strict=True):
             column.append(value)
 
 
 class Pace:
-    """The time from one poll to the next: LOOK_EVERY_S, or more while polls take too much of it."""
+    """The time from one poll to the next: POLL_EVERY_S, or more while polls take too much of it."""
 
     def __init__(self, seed: int) -> None:
-        self._took_s: deque[float] = deque(maxlen=_RECENT_LOOKS)
+        self._took_s: deque[float] = deque(maxlen=_RECENT_POLLS)
         self._draws = Random(seed)
 
     def period_s(self, took_s: float) -> float:
@@ -337,7 +337,7 @@ class Pace:
         The median of recent polls decides, because a single slow one is the machine's hiccup.
         """
         self._took_s.append(took_s)
-        period_s = max(LOOK_EVERY_S, median(self._took_s) / BUSY_SHARE)
+        period_s = max(POLL_EVERY_S, median(self._took_s) / BUSY_SHARE)
         return period_s * self._draws.uniform(1 - JITTER, 1 + JITTER)
 
 
@@ -370,7 +370,7 @@ class _Watch(ABC):
         return self._recorder.shows(key, field)
 
     @abstractmethod
-    def _look(self, *, whole: bool) -> None: ...
+    def _poll(self, *, full: bool) -> None: ...
 
     @abstractmethod
     def _disconnect(self) -> None:
@@ -381,7 +381,7 @@ class _Watch(ABC):
         while True:
             last, began_s = self._stopped.is_set(), time.monotonic()
             try:
-                self._look(whole=last)
+                self._poll(full=last)
                 self._recorder.took((time.monotonic() - began_s) * 1000)
             except (redis.RedisError, OSError, hiredis.HiredisError, HarnessError) as error:
                 self._recorder.failed(error)
@@ -404,20 +404,20 @@ class PlainObserver(_Watch):
 
     def __init__(
         self,
-        look: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
+        poll: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
         release: Callable[[], None],
         names: Sequence[str],
         tape: TapeSpec,
         clock: Clock,
     ) -> None:
         super().__init__(names, tape, clock)
-        self._ask, self._release = look, release
+        self._ask, self._release = poll, release
 
-    def _look(self, *, whole: bool) -> None:  # noqa: ARG002
+    def _poll(self, *, full: bool) -> None:  # noqa: ARG002
         began_us = self._clock.now_us()
         replies, unknown = self._ask(self._names)
         at_us = self._clock.now_us()
-        self._recorder.look(at_us, replies, began_us=began_us)
+        self._recorder.record(at_us, replies, began_us=began_us)
         self._recorder.strangers(at_us, unknown)
 
     def _disconnect(self) -> None:
@@ -449,9 +449,9 @@ class RedisObserver(_Watch):
         self._glance, self._glance_at = b"", range(0)
         self._last = (b"", b"")  # request and answer
 
-    def _look(self, *, whole: bool) -> None:
-        self._look_at_campaigns(whole=whole)
-        if whole or time.monotonic() >= self._strangers_due_s:
+    def _poll(self, *, full: bool) -> None:
+        self._poll_sampled(full=full)
+        if full or time.monotonic() >= self._strangers_due_s:
             self._look_for_strangers()
 
     def _look_for_strangers(self) -> None:
@@ -469,10 +469,10 @@ class RedisObserver(_Watch):
             cursor, names = connection.read_response(disable_decoding=True)
             yield from (name.removeprefix(self._prefix) for name in names)
 
-    def _look_at_campaigns(self, *, whole: bool) -> None:
+    def _poll_sampled(self, *, full: bool) -> None:
         began_s = time.monotonic()
         windows = unsettled(self._recorder.newest_ms, self._clock.now_ms(), self._window_ms, self._watermark_ms)
-        if whole or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
+        if full or began_s >= self._whole_due_s or self._recorder.windows <= 2 * len(windows):
             self._see(self._whole, None)
             took_s = time.monotonic() - began_s
             self._whole_due_s = began_s + max(WHOLE_EVERY_S, took_s / WHOLE_SHARE)
@@ -480,9 +480,9 @@ class RedisObserver(_Watch):
         if windows != self._glance_at:
             self._glance, self._glance_at = self._hashes_at_once.request("HMGET", *map(str, windows)), windows
         self._see(self._glance, windows)
-        self._look_at_closed(windows)
+        self._poll_closed(windows)
 
-    def _look_at_closed(self, unsettled: range) -> None:
+    def _poll_closed(self, unsettled: range) -> None:
         """Poll closed windows in turn. An equal answer shows that none changed."""
         began_s, oldest_ms = time.monotonic(), self._recorder.oldest_ms
         if began_s < self._closed_due_s or oldest_ms is None:
@@ -509,11 +509,11 @@ class RedisObserver(_Watch):
         answer = self._hashes_at_once.ask(request)
         at_us = self._clock.now_us()
         if (request, answer) == self._last:
-            self._recorder.unchanged(at_us, whole=windows is None, began_us=began_us)
+            self._recorder.unchanged(at_us, full=windows is None, began_us=began_us)
             return
         replies = self._replies(answer)
         if windows is None:
-            self._recorder.look(at_us, replies, began_us=began_us)
+            self._recorder.record(at_us, replies, began_us=began_us)
         else:
             self._recorder.glance(at_us, windows, replies, began_us=began_us)
         self._last = (request, answer)

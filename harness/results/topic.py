@@ -24,7 +24,7 @@ from harness.results.base import UPDATED, Place, PolledStore, window_start
 from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row
 from harness.services import made
 from harness.services.kafka import stable_offsets
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from workloads.base import NULL
 
 OUTPUTS = "outputs"  # the name of the value that counts how often an event was output
@@ -34,7 +34,7 @@ STALL_S = 30.0
 CHUNK = 5000
 
 
-class Topic(PolledStore):
+class KafkaTopic(PolledStore):
     """Continues reading at its last offsets, and keeps the last value of each cell."""
 
     form = "kafka:TOPIC"
@@ -176,7 +176,7 @@ def cell_of(value: bytes) -> tuple[str, str, str] | None:
 
 
 def _text_of(number: object) -> str | None:
-    return str(number) if type(number) in (int, str) and whole(str(number)) is not None else None
+    return str(number) if type(number) in (int, str) and parse_int64(str(number)) is not None else None
 
 
 def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:

@@ -193,7 +193,7 @@ class Store:
         return (self.path / name).is_file()
 
     @contextmanager
-    def _whole(self, name: str, size: int) -> Iterator[Path]:
+    def _atomic_file(self, name: str, size: int) -> Iterator[Path]:
         """Yield a temporary file that gets its name when it is complete, and is removed on an error."""
         part = self.path / f".{name}.part"
         try:
@@ -205,7 +205,7 @@ class Store:
             raise
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        with self._whole(name, len(content)) as part:
+        with self._atomic_file(name, len(content)) as part:
             part.write_bytes(content)
 
     def write_json(self, name: str, value: object) -> None:
@@ -230,7 +230,7 @@ class Store:
         import pyarrow.parquet as pq
 
         table = pa.table(dict(columns))
-        with self._whole(name, table.nbytes) as part:
+        with self._atomic_file(name, table.nbytes) as part:
             pq.write_table(table, part, **_encoding(table.schema))
 
     def write_parts(self, name: str, parts: Iterable[Mapping[str, Any]]) -> None:
@@ -244,7 +244,7 @@ class Store:
         tables = (pa.table(dict(columns)) for columns in parts)
         first = next(tables)
         with (
-            self._whole(name, 0) as part,
+            self._atomic_file(name, 0) as part,
             pq.ParquetWriter(part, first.schema, **_encoding(first.schema)) as writer,
             ThreadPoolExecutor(1) as beside,
         ):

@@ -17,7 +17,7 @@ from harness.runner.result_polling import covers
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 class Spent(NamedTuple):
@@ -44,7 +44,7 @@ class Backfilling:
         engine.start()
         killed, cpu_s = self._kill_half_way() if kill else ("", 0.0)
         while not (why := self._broke_off()) and not self._done():
-            self._world.pause(LOOK_EVERY_S)
+            self._world.pause(POLL_EVERY_S)
         took_ms, cpu_s = self._world.now_ms() - began_ms, cpu_s + self._world.cpu_s(engine)
         if not why:
             self._keep(BACKFILLED)
@@ -55,7 +55,7 @@ class Backfilling:
         """Return proof and CPU time of the kill. An engine that finished before it was seen there is not killed."""
         engine = self._engine
         while not engine.reached() and not self._broke_off() and not self._done():
-            self._world.pause(LOOK_EVERY_S)
+            self._world.pause(POLL_EVERY_S)
         if not engine.reached():
             return "", 0.0
         self._keep(HALF_BACKFILLED)

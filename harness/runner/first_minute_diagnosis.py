@@ -18,7 +18,7 @@ from harness.engines.template import OPENS, Named
 from harness.model import EngineManifest
 from harness.results.redis_scan import ELSEWHERE, HASH, NO_RESULT, ORPHAN, OUR_KEYS, STRING, VANISHED, Row, matches
 from harness.results.registry import SOURCES
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import many, shown
 
 BESIDE = ("campaigns", "updated:*", "sums:*")  # keys beside the counts that are no counts
@@ -188,7 +188,7 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
             f"{line}",
             (line,),
         )
-    if (count := whole(row.value)) is None:
+    if (count := parse_int64(row.value)) is None:
         return Diagnosis(
             f"the counts are not whole numbers: {shown(row.value)!r} was written for window {row.field!r} of campaign "
             f"{row.key!r}; write {_as_whole(row.value)}"
@@ -212,7 +212,7 @@ def _yahoo(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagno
 
 def _written(row: Row, wanted: Wanted) -> str:
     """Return the field as the job wrote it: an end was translated into a start."""
-    start = whole(row.field)
+    start = parse_int64(row.field)
     return row.field if wanted.manifest.window_key == "start" or start is None else str(start + wanted.window_ms)
 
 
@@ -335,7 +335,7 @@ def _shape(row: Row, wanted: Wanted) -> _Shape:
 
     key, inner = named(row.key), named(row.field)
     value_is_time = bool(NUMBER.fullmatch(row.value)) and _time(row.value, wanted) is not None
-    could_be_count = not row.value or (whole(row.value) is not None and not value_is_time)
+    could_be_count = not row.value or (parse_int64(row.value) is not None and not value_is_time)
     return _Shape(key, inner, row.kind, times[0] if times else None, could_be_count)
 
 

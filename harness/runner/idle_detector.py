@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from harness.results.redis_scan import UnreadableError
 from harness.runner.idle_rule import IdleRule, Step
-from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller
+from harness.runner.result_polling import POLL_EVERY_S, POLL_SHARE, ExpectedSentinels, ResultPoller
 from harness.runner.world.base import World
 
 
@@ -46,16 +46,16 @@ class IdleDetector:
                 self.rule.closed(self._world.now_ms())  # results of the first of them end no silence of the engine
                 closing = close()
                 self.rule.closed(self._world.now_ms())
-            wait(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            wait(max(POLL_EVERY_S, look_s / POLL_SHARE))
             looked_ms = self._world.now_ms()
-            if self._look() and closing is not None and self._answers.answered(closing) >= closing.marks:
+            if self._poll() and closing is not None and self._answers.answered(closing) >= closing.marks:
                 self.rule.counted(self._world.now_ms())
             look_s = (self._world.now_ms() - looked_ms) / 1000
             if self._answers.unreadable:
                 self._seen = None  # unreadable results are read again
         return ""
 
-    def _look(self) -> bool:
+    def _poll(self) -> bool:
         """Return whether the results have changed. Results that can't be read, or that a fault affects, do not count as
         unchanged. After that, and after a start, a change needs a second poll."""
         now_ms, last = self._world.now_ms(), self._seen

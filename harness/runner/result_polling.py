@@ -16,8 +16,8 @@ from workloads.sentinels import closes_ms_of, totals_of
 from workloads.totals import InTotals
 
 # Polling all results costs more than all else that the harness does while it waits for the end.
-LOOK_EVERY_S = 0.25
-LOOK_SHARE = 1 / 4  # of the time: a poll of millions of cells takes seconds of CPU that the engine needs
+POLL_EVERY_S = 0.25
+POLL_SHARE = 1 / 4  # of the time: a poll of millions of cells takes seconds of CPU that the engine needs
 
 T = TypeVar("T")
 

@@ -57,7 +57,7 @@ from harness.runner.manifest_mismatch import (
     unsaid_progress,
 )
 from harness.runner.progress_clock import another_clock, progress_lines
-from harness.runner.result_polling import LOOK_EVERY_S, LOOK_SHARE, ExpectedSentinels, ResultPoller, covers
+from harness.runner.result_polling import POLL_EVERY_S, POLL_SHARE, ExpectedSentinels, ResultPoller, covers
 from harness.runner.screen import Screen
 from harness.runner.sentinels import Marking
 from harness.runner.state_snapshots import States, drawn
@@ -538,7 +538,7 @@ class Run:
         while not (
             covers(self._progress(), ends) and self._has_settled(closing, round(self.world.now_ms() - still_ms))
         ):
-            self._tick_for(max(LOOK_EVERY_S, look_s / LOOK_SHARE))
+            self._tick_for(max(POLL_EVERY_S, look_s / POLL_SHARE))
             looked_ms, snapshot = self.world.now_ms(), self.poller.snapshot()
             now_ms = self.world.now_ms()
             look_s = (now_ms - looked_ms) / 1000
@@ -564,7 +564,7 @@ class Run:
         while not predicate():
             look_s = (self.world.now_ms() - looked_ms) / 1000
             self._tick()
-            self._tick_for(look_s / LOOK_SHARE - TICK_S)
+            self._tick_for(look_s / POLL_SHARE - TICK_S)
             looked_ms = self.world.now_ms()
             # If the harness itself was stopped past the deadline, the engine may be done by now.
             if self.world.now_ms() - max(begun_ms, self.life.started_ms) > deadline_s * 1000 and not predicate():

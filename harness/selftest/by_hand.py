@@ -13,7 +13,7 @@ from harness.evidence import checksums
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import (
     Certificate,
     Disorder,
@@ -122,14 +122,14 @@ def told(log: LogEvents) -> tuple[Progress, ...]:
     )
 
 
-def case(log: LogEvents | None = None, **changes: Any) -> Case:
+def case(log: LogEvents | None = None, **changes: Any) -> RunFacts:
     """Return a case whose events are sent at their event time, done within a second and visible after a third
     of one.
     """
     log = events() if log is None else log
     right = ledger(log)
     none = np.zeros(len(log), dtype=np.bool_)
-    honest = Case(
+    honest = RunFacts(
         spec=SPEC,
         epoch_ms=EPOCH_MS,
         oracle=ORACLE,
@@ -168,5 +168,5 @@ BEYOND = cell(0, EPOCH_MS + 9_000_000)
 FIRST, LAST = min(HONEST.log_ledger), max(HONEST.log_ledger)
 
 
-def seen(change: Ledger | dict[int, int], **more: Any) -> Case:
+def seen(change: Ledger | dict[int, int], **more: Any) -> RunFacts:
     return case(observed=Observed(HONEST.log_ledger + Ledger(change), ()), **more)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from harness.evidence.ledger import Expectation
 from harness.evidence.observed import STAMPED, LogEvents, Observed, folded
 from harness.judging import lateness, times
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import RunSpec, TapeSpec
 from harness.selftest.by_hand import EPOCH_MS, SPEC, case
 from harness.util.seeded_draws import Lane
@@ -31,7 +31,7 @@ def of_question(workload: str, declaration: str) -> RunSpec:
     return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declaration, campaigns=0))
 
 
-def honest_run(spec: RunSpec) -> Case:
+def honest_run(spec: RunSpec) -> RunFacts:
     """Return a run where everything is right, without polls of its results."""
     oracle, sent = oracle_of(spec), events(spec.tape)
     log = in_cells(times.retimed(pa.table(dict(sent)), spec.time, None), oracle)

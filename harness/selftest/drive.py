@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.judge import conclude
 from harness.selftest import clean, planted, sinks, stored
 from harness.selftest.mutants import Mutant, mutants
@@ -61,7 +61,7 @@ def on_mutants(say: Say) -> list[Tried]:
     return [Tried("mutants", mutant.name, KILLED, _fate(mutant, told)) for mutant in mutants()]
 
 
-def conclude_in_words(case: Case) -> str:
+def conclude_in_words(case: RunFacts) -> str:
     return words_of(conclude(case))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence.observed import Glitch, Watched
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import FaultReport, FaultSpec, Progress, When
 from harness.selftest.by_hand import BEYOND, EPOCH_MS, FIRST, HONEST, KILL, LANDED, LAST, SPEC, case, seen
 
@@ -24,7 +24,7 @@ WRONG_TYPE = FaultReport(
 )
 
 
-def planted() -> Iterator[tuple[str, Case]]:
+def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "nobody looked", case(watched=None)
     yield "nobody could look", case(watched=None, blind="they are printed by a command")
     yield "a count went back", _dipped(at_s=12.0)
@@ -67,30 +67,30 @@ def planted() -> Iterator[tuple[str, Case]]:
     yield "one lost, and the clock was set back by 3 s", seen({FIRST: -1}, behind_ms=3_000)
 
 
-def _dipped(at_s: float, to: int | None = None, **more: Any) -> Case:
+def _dipped(at_s: float, to: int | None = None, **more: Any) -> RunFacts:
     """At one moment the first cell has a lower count than before, and a moment later the same as before."""
     seen_so_far = _seen_until(FIRST, at_s)
     return _inserted([(at_s, FIRST, seen_so_far - 1 if to is None else to), (at_s + 0.05, FIRST, seen_so_far)], **more)
 
 
-def glitched(at_s: float, **more: Any) -> Case:
+def glitched(at_s: float, **more: Any) -> RunFacts:
     """Make the count of a cell a text for three seconds."""
     from_us = round((EPOCH_MS + at_s * 1000) * 1000)
     glitch = Glitch("campaign-0[1]", "soon", from_us, from_us + 3_000_000)
     return case(watched=replace(_watched(HONEST), unreadable=(glitch,)), **more)
 
 
-def _visited(glitch: Glitch) -> Case:
+def _visited(glitch: Glitch) -> RunFacts:
     return case(watched=replace(_watched(HONEST), strangers=(glitch,)))
 
 
-def _one_too_many(cell: int, at_s: float) -> Case:
+def _one_too_many(cell: int, at_s: float) -> RunFacts:
     """A count above the cell's final one, and a moment later the right one."""
     most = HONEST.log_ledger.count(cell) + 1
     return _inserted([(at_s, cell, most), (at_s + 0.05, cell, _seen_until(cell, at_s))])
 
 
-def _spike(cell: int, by: int, back: int = 0) -> Case:
+def _spike(cell: int, by: int, back: int = 0) -> RunFacts:
     """A complete cell has a higher count, and a moment later the right one, or a lower one."""
     right = HONEST.log_ledger.count(cell)
     return _inserted([(25.0, cell, right + by), (25.4, cell, right + back), (25.8, cell, right)])
@@ -102,7 +102,7 @@ def _seen_until(cell: int, at_s: float) -> int:
     return int(looked.count[mine & (looked.at_us <= (EPOCH_MS + at_s * 1000) * 1000)].max(initial=0))
 
 
-def _inserted(rows: list[tuple[float, int, int]], **more: Any) -> Case:
+def _inserted(rows: list[tuple[float, int, int]], **more: Any) -> RunFacts:
     looked = _watched(HONEST)
     at_us = np.append(looked.at_us, [round((EPOCH_MS + at_s * 1000) * 1000) for at_s, _, _ in rows])
     order = np.argsort(at_us, kind="stable")
@@ -119,20 +119,20 @@ def _dated(moment: Callable[[int], int], *first: int) -> tuple[Progress, ...]:
     return tuple(replace(line, at_ms=at_ms) for line, at_ms in zip(HONEST.told, given, strict=True))
 
 
-def _clock_set(by_ms: int) -> Case:
+def _clock_set(by_ms: int) -> RunFacts:
     """An engine that reports progress ten seconds late and shows a cell soon afterwards. Before the report the clock
     that it uses is set to another time.
     """
     return _held_back(35.0, told=_dated(lambda ms: ms + 10_000 + by_ms), behind_ms=max(0, -by_ms))
 
 
-def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Case:
+def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> RunFacts:
     looked = _at_once(FIRST, until_s).watched
     assert looked
     return case(watched=replace(looked, longest_gap_ms=longest_gap_ms), **more)
 
 
-def _at_once(cell: int, at_s: float) -> Case:
+def _at_once(cell: int, at_s: float) -> RunFacts:
     """A cell is visible only from then on, at once with its final count."""
     looked = _watched(HONEST)
     mine = looked.cell == cell
@@ -147,6 +147,6 @@ def _named(*columns: NDArray[np.int64]) -> dict[str, Any]:
     return dict(zip(("at_us", "cell", "count"), columns, strict=True))
 
 
-def _watched(of: Case) -> Watched:
+def _watched(of: RunFacts) -> Watched:
     assert of.watched
     return of.watched

@@ -29,7 +29,7 @@ from harness.judging.checks import (
     unaccounted,
     unread,
 )
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 from harness.selftest.by_hand import CODES
 
@@ -55,7 +55,7 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant(
         "the late rule drops nothing", lateness, "dropped", lambda log, *_: np.zeros(len(log), dtype=np.bool_)
     )
-    yield _mutant("what nothing has closed is late", Case, "_closed", lambda _, ledger: ledger)
+    yield _mutant("what nothing has closed is late", RunFacts, "_closed", lambda _, ledger: ledger)
     yield _mutant("UNKNOWN hides a failure", Outcome, "worst", staticmethod(_worst_is_unknown))
     yield _mutant("a ledger without multiplicity", Ledger, "count", lambda ledger, cell: int(cell in ledger))
     yield _mutant("S1 is not looked at", Checksum, "__ne__", lambda one, other: one.s2 != other.s2)
@@ -83,7 +83,7 @@ def mutants() -> Iterator[Mutant]:
     yield _mutant("a state keeps what is over", state, "_held", lambda case, taken, _: taken & ~case.dropped)
     yield _mutant("no state is an old one", state, "_is_of_earlier", lambda *_: False)
     yield _mutant("a log that could not be read is empty", unread, "missing", lambda *_: None)
-    yield _mutant("what could not be read was read", Case, "not_read", "")
+    yield _mutant("what could not be read was read", RunFacts, "not_read", "")
     yield _mutant("the log is not in the books", unaccounted, "_expected_is_what_the_log_holds", lambda _: [])
 
 
@@ -164,7 +164,7 @@ def _instead(holder: Any, attribute: str, value: object) -> Iterator[None]:
         setattr(holder, attribute, original) if own else delattr(holder, attribute)
 
 
-def _check(name: str, instead: Callable[[Case], CheckResult]) -> Callable[[], AbstractContextManager[None]]:
+def _check(name: str, instead: Callable[[RunFacts], CheckResult]) -> Callable[[], AbstractContextManager[None]]:
     @contextmanager
     def planted() -> Iterator[None]:
         original = checks.CHECKS[name]
@@ -177,14 +177,14 @@ def _check(name: str, instead: Callable[[Case], CheckResult]) -> Callable[[], Ab
     return planted
 
 
-def _content(name: str) -> Callable[[Case], CheckResult]:
+def _content(name: str) -> Callable[[RunFacts], CheckResult]:
     return lambda _: CheckResult(name, Outcome.PASS, "all is well")
 
 
-def _turned(check: Callable[[Case], CheckResult]) -> Callable[[Case], CheckResult]:
+def _turned(check: Callable[[RunFacts], CheckResult]) -> Callable[[RunFacts], CheckResult]:
     other = {Outcome.PASS: Outcome.PASS, Outcome.FAIL: Outcome.UNKNOWN, Outcome.UNKNOWN: Outcome.FAIL}
 
-    def turned(case: Case) -> CheckResult:
+    def turned(case: RunFacts) -> CheckResult:
         result = check(case)
         return replace(result, outcome=other[result.outcome])
 
@@ -199,16 +199,16 @@ def _worst_is_unknown(outcomes: list[Outcome]) -> Outcome:
 _counted_right = masked._counted_right
 
 
-def _with_sums_only(case: Case) -> Any:
+def _with_sums_only(case: RunFacts) -> Any:
     return [cell for cell in _counted_right(case) if cell in case.observed.sums]
 
 
-def _sums_of_all(case: Case) -> Any:
+def _sums_of_all(case: RunFacts) -> Any:
     sums = checksums.by_cell(case.events.cell, case.events.id)
     return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
 
 
-def _set_back_by(ms: int) -> Callable[[Case], Any]:
+def _set_back_by(ms: int) -> Callable[[RunFacts], Any]:
     """Assumes that the engine's clock was set back by this much, whatever was recorded."""
     done_ms = stale._done_ms
     return lambda case: done_ms(replace(case, behind_ms=ms))
@@ -218,5 +218,5 @@ def _vanished(dips: Callable[..., list[non_monotonic.Dip]]) -> Callable[..., lis
     return lambda seen: [dip for dip in dips(seen) if dip.after == 0]
 
 
-def _sent_always(_case: Case, code: Any, _at_us: Any) -> Any:
+def _sent_always(_case: RunFacts, code: Any, _at_us: Any) -> Any:
     return np.full(len(code), np.iinfo(np.int64).max)

@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import LogEvents, Observed
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.selftest.declared import Events, events, honest_run, of_question
 from workloads.base import NULL, Oracle
 from workloads.declared.codec import column_of
@@ -23,11 +23,11 @@ LENGTH_MS = 10_000  # length of a window
 
 
 @cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, Case], ...]:
+def planted() -> tuple[tuple[str, RunFacts], ...]:
     return tuple(_planted())
 
 
-def _planted() -> Iterator[tuple[str, Case]]:
+def _planted() -> Iterator[tuple[str, RunFacts]]:
     unordered, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, right = unordered.oracle, unordered.log_ledger
     left = _in_order(unordered.events, oracle)
@@ -36,10 +36,10 @@ def _planted() -> Iterator[tuple[str, Case]]:
     outputs = {event: oracle.codes.one(user, event) for event, user in orders}
     values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}
 
-    def showing(counts: Ledger) -> Case:
+    def showing(counts: Ledger) -> RunFacts:
         return replace(honest, observed=Observed(counts, (), left=left))
 
-    def saying(answers: dict[int, int]) -> Case:
+    def saying(answers: dict[int, int]) -> RunFacts:
         return showing(Ledger({**right, **{values[event]: answer for event, answer in answers.items()}}))
 
     answers = answered(sent)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from harness.evidence.ledger import Expectation
 from harness.evidence.observed import LogEvents, Observed, folded
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
 from workloads.base import Oracle
 from workloads.declared.codec import column_of
@@ -48,17 +48,17 @@ CENTS = column_of("cents")
 
 
 @cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, Case], ...]:
+def planted() -> tuple[tuple[str, RunFacts], ...]:
     return tuple(_planted())
 
 
-def _planted() -> Iterator[tuple[str, Case]]:
+def _planted() -> Iterator[tuple[str, RunFacts]]:
     honest, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, log = honest.oracle, honest.events
     refunds = np.flatnonzero(sent[CENTS] < 0)
     first, all_rows = int(refunds[len(refunds) // 2]), np.arange(EVENTS)
 
-    def showing(counted: Events) -> Case:
+    def showing(counted: Events) -> RunFacts:
         return replace(honest, observed=Observed(folded(oracle, in_cells(counted, oracle)), ()))
 
     def of(rows: np.ndarray) -> Events:

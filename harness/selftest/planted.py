@@ -30,7 +30,7 @@ from harness.evidence.observed import (
 from harness.judging import lateness
 from harness.judging.changed import Changed
 from harness.judging.checks import question
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.judge import as_far_as_read
 from harness.judging.lateness import below
 from harness.judging.scenario_conditions import BOUND, MIB
@@ -76,7 +76,7 @@ CHANGED = Changed(CutoverRule.CARRY, (5,), question.FEWEST_CELLS, frozenset(), {
 BATCH = Backfill("batch", "", 5_000, 3.0, 20.0)
 HALF = Ledger((cell, HONEST.log_ledger[cell]) for cell in sorted(HONEST.log_ledger)[::2])
 
-Planted = tuple[str, Case]
+Planted = tuple[str, RunFacts]
 PARTS = (
     "counts",
     "late_events",
@@ -211,7 +211,7 @@ def evidence() -> Iterator[Planted]:
     yield "one doubled, and the judge expects it", _mislaid(-1)
 
 
-def _final(lost: int = 0, permitted: int = 0) -> Case:
+def _final(lost: int = 0, permitted: int = 0) -> RunFacts:
     """Results come when their window is closed, without evidence of late events. The last window is never closed.
     `lost` windows before it are missing, and `permitted` events that may have been late.
     """
@@ -348,7 +348,7 @@ def checksummed() -> Iterator[Planted]:
     yield "no sums at all", replace(SUMMED, observed=Observed(HONEST.log_ledger, ()))
 
 
-def _looked_into(*found: State, **more: Any) -> Case:
+def _looked_into(*found: State, **more: Any) -> RunFacts:
     """A batch per second, whose watermark follows the batches before. It makes nothing late."""
     ends = [_ends(batch) for batch in range(30)]
     batches = tuple(
@@ -359,7 +359,7 @@ def _looked_into(*found: State, **more: Any) -> Case:
     return case(**{**known, "spec": replace(SPEC, states=2), "exact": True, "states": found, **more})
 
 
-def _of_checkpoints(*found: State) -> Case:
+def _of_checkpoints(*found: State) -> RunFacts:
     """An engine without batches, which reports its checkpoints."""
     told = tuple(
         Progress(EPOCH_MS + 1000 * number, number, 0, dict(enumerate(_ends(number))), _watermark_ms(number))
@@ -389,25 +389,25 @@ def _holding(state: State, counts: Ledger) -> State:
     return replace(state, held=replace(state.held, counts=counts))
 
 
-def _backfill(batch: Mapping[int, int], stream: dict[int, int] | None = None) -> Case:
+def _backfill(batch: Mapping[int, int], stream: dict[int, int] | None = None) -> RunFacts:
     left = Observed(HONEST.log_ledger + Ledger(batch), ())
     return seen(stream or {}, backfill=BATCH, backfilled=left)
 
 
-def _killed(batch: Mapping[int, int], half: Mapping[int, int] | None) -> Case:
+def _killed(batch: Mapping[int, int], half: Mapping[int, int] | None) -> RunFacts:
     """`half`: what it had written by then; None: it was not killed."""
     stood = None if half is None else Observed(Ledger(half), ())
     return replace(_backfill(batch), spec=replace(HONEST.spec, backfill_kill=True), half_backfilled=stood)
 
 
-def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> Case:
+def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> RunFacts:
     """The surplus and the lack of the results after the stop, and before it."""
     again = Observed(HONEST.log_ledger + Ledger(after), (), HONEST.observed.sums)
     first = Observed(HONEST.log_ledger + Ledger(before or {}), (), HONEST.observed.sums)
     return case(observed=first, after_stop=AfterStop(again), **more)
 
 
-def late(limit: int | None, stolen: int) -> Case:
+def late(limit: int | None, stolen: int) -> RunFacts:
     """Make a watermark pass the first window between two batches. `stolen` more events vanish without a reason."""
     log = events()
     half = 100
@@ -438,7 +438,7 @@ def late(limit: int | None, stolen: int) -> Case:
     )
 
 
-def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int | None = None) -> Case:
+def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int | None = None) -> RunFacts:
     """The engine names the events that it dropped, without the first `forgets` and with `adds` more. `early`: so many
     of the dropped ones are not late by any honest reading of the log. `window`: it names each with a window, which is
     off by so much.
@@ -463,7 +463,7 @@ def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int 
     )
 
 
-def _called_late() -> Case:
+def _called_late() -> RunFacts:
     """The engine left out an event that is not late by any honest reading of the log: the expectation keeps it."""
     return case(
         expectation=Expectation(HONEST.log_ledger, HONEST.log_ledger),
@@ -477,7 +477,7 @@ def _called_late() -> Case:
 def _unmet() -> Iterator[Planted]:
     """The input lacks what its scenario requires."""
 
-    def about(name: Required, **more: Any) -> Case:
+    def about(name: Required, **more: Any) -> RunFacts:
         return case(spec=replace(SPEC, requires=(name,), conf={BOUND: "8"}), **more)
 
     yield "nothing late where the scenario is about it", about("late")
@@ -494,12 +494,12 @@ def _told(**values: int) -> tuple[Progress, ...]:
     return tuple(replace(line, **values) for line in HONEST.told)  # type: ignore[arg-type]
 
 
-def _results_unread(watched: Watched | None = HONEST.watched) -> Case:
+def _results_unread(watched: Watched | None = HONEST.watched) -> RunFacts:
     """Redis was gone at the end."""
     return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
 
 
-def _log_unread(change: dict[int, int] | None = None) -> Case:
+def _log_unread(change: dict[int, int] | None = None) -> RunFacts:
     """Kafka was gone at the end; the content of the results is known."""
     return as_far_as_read(
         case(
@@ -513,13 +513,13 @@ def _log_unread(change: dict[int, int] | None = None) -> Case:
     )
 
 
-def _mislaid(count: int) -> Case:
+def _mislaid(count: int) -> RunFacts:
     """Results and expectation agree, and the log holds another number of events."""
     wrong = HONEST.log_ledger - Ledger({FIRST: count})
     return case(expectation=Expectation(wrong, wrong), observed=Observed(wrong, ()))
 
 
-def _without(window_ms: int) -> Case:
+def _without(window_ms: int) -> RunFacts:
     kept = Ledger((code, n) for code, n in HONEST.log_ledger.items() if CODES.field(code) != window_ms)
     return case(observed=Observed(kept, ()))
 
@@ -528,16 +528,16 @@ def _other(code: int) -> int:
     return cell((CODES.key(code) + 1) % CAMPAIGNS, CODES.field(code))
 
 
-def _stray(stray: Stray) -> Case:
+def _stray(stray: Stray) -> RunFacts:
     return case(observed=Observed(HONEST.log_ledger, (stray,)))
 
 
-def _ambiguous(cell: int) -> Case:
+def _ambiguous(cell: int) -> RunFacts:
     twice = Ambiguity(cell, "count", ("1", str(HONEST.log_ledger.count(cell))))
     return case(observed=Observed(HONEST.log_ledger, (), ambiguities=(twice,)))
 
 
-def _all_dropped(cell: int) -> Case:
+def _all_dropped(cell: int) -> RunFacts:
     """All events of a cell were too late, and the engine wrote a 0 for it."""
     log = HONEST.events
     gone = HONEST.rows_of(cell)
@@ -559,11 +559,11 @@ def _one(kind: str) -> dict[str, Any]:
     return {kind: Named(1, ("000000000001",))}
 
 
-def _fault(*reports: FaultReport) -> Case:
+def _fault(*reports: FaultReport) -> RunFacts:
     return case(spec=replace(SPEC, fault=KILL), faults=reports)
 
 
-def _summed(changes: dict[int, Checksum]) -> Case:
+def _summed(changes: dict[int, Checksum]) -> RunFacts:
     return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), _sums(changes)))
 
 
@@ -576,14 +576,14 @@ def _sums(changes: dict[int, Checksum]) -> dict[int, Checksum]:
     }
 
 
-def _late_summed() -> Case:
+def _late_summed() -> RunFacts:
     dropped = late(None, 0)
     kept = sums(dropped.events.only(~dropped.dropped))
     spec = replace(dropped.spec, tape=SUMMED.spec.tape)
     return replace(dropped, spec=spec, observed=replace(dropped.observed, sums=kept))
 
 
-def _without_sums(cell: int) -> Case:
+def _without_sums(cell: int) -> RunFacts:
     kept = {each: pair for each, pair in sums(SUMMED.events).items() if each != cell}
     return replace(SUMMED, observed=Observed(HONEST.log_ledger, (), kept))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import NO_BATCH, LogEvents, Observed, Watched, folded
 from harness.judging import times
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import EVENTS, EVERY_MS, Events, events, honest_run, in_cells, of_question
 from workloads.base import Kind
@@ -59,16 +59,16 @@ LATE_MS, EACH_LATE = 4_000, 9
 
 
 @cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, Case], ...]:
+def planted() -> tuple[tuple[str, RunFacts], ...]:
     return tuple(_planted())
 
 
-def _planted() -> Iterator[tuple[str, Case]]:
+def _planted() -> Iterator[tuple[str, RunFacts]]:
     honest, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, log, right = honest.oracle, honest.events, honest.log_ledger
     all_rows = np.arange(EVENTS)
 
-    def showing(counts: Ledger) -> Case:
+    def showing(counts: Ledger) -> RunFacts:
         return replace(honest, observed=Observed(counts, ()))
 
     def of(rows: NDArray[np.intp]) -> LogEvents:
@@ -105,7 +105,7 @@ def _planted() -> Iterator[tuple[str, Case]]:
     yield "a largest fare that falls for a while", _seen(honest, (2.0, largest, 1), (2.4, largest, right[largest]))
 
 
-def _seen(honest: Case, *others: tuple[float, int, int]) -> Case:
+def _seen(honest: RunFacts, *others: tuple[float, int, int]) -> RunFacts:
     """All cells with their final counts, a second after the last of their events, and then some with another count."""
     end_ms = int(honest.sent_us.max()) // 1000
     rows = [(1.0, cell, count) for cell, count in honest.log_ledger.items()] + list(others)
@@ -115,11 +115,11 @@ def _seen(honest: Case, *others: tuple[float, int, int]) -> Case:
     return replace(honest, watched=Watched(at_us, cell, count, longest_gap_ms=50.0), told=())
 
 
-def _number(case: Case, cell: int) -> int:
+def _number(case: RunFacts, cell: int) -> int:
     return case.oracle.codes.key(cell) // case.oracle.groups
 
 
-def _trips(counts: Ledger, case: Case) -> Ledger:
+def _trips(counts: Ledger, case: RunFacts) -> Ledger:
     return case.only(counts, {Kind.COUNT})
 
 
@@ -131,12 +131,12 @@ def _newest(log: LogEvents) -> NDArray[np.bool_]:
     return np.asarray(log.closes_ms == newest_ms[of_row])
 
 
-def _later(counts: Ledger, by_ms: int, case: Case) -> Ledger:
+def _later(counts: Ledger, by_ms: int, case: RunFacts) -> Ledger:
     codes = case.oracle.codes
     return Ledger({codes.one(codes.key(cell), codes.field(cell) + by_ms): n for cell, n in counts.items()})
 
 
-def _first_fares(case: Case) -> Ledger:
+def _first_fares(case: RunFacts) -> Ledger:
     """A maximum of the first event of each cell alone."""
     log = case.events
     order = np.lexsort((log.id, log.cell))
@@ -145,7 +145,7 @@ def _first_fares(case: Case) -> Ledger:
     return folded(case.oracle, log, first)
 
 
-def _dropped_by_their_own_time(honest: Case, sent: Events) -> Iterator[tuple[str, Case]]:
+def _dropped_by_their_own_time(honest: RunFacts, sent: Events) -> Iterator[tuple[str, RunFacts]]:
     """Some events are older than those around them, and in time for their windows: the job drops them all the same."""
     is_old = sent["event_id"] % EACH_LATE == EACH_LATE - 1
     log = in_cells({**sent, times.OWN: sent[times.OWN] - LATE_MS * is_old}, honest.oracle)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import STAMPED, NamedLate, Observed, folded
 from harness.judging import lateness, times
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import EVENT_TIME, RunSpec, Time
 from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
 from workloads.base import COUNTS, Oracle
@@ -29,11 +29,11 @@ EACH_OLD = 40  # every so many events one is older than an engine waits for
 
 
 @cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, Case], ...]:
+def planted() -> tuple[tuple[str, RunFacts], ...]:
     return tuple(_planted())
 
 
-def _planted() -> Iterator[tuple[str, Case]]:
+def _planted() -> Iterator[tuple[str, RunFacts]]:
     yield from _sliding()
     yield from _late_for_some()
     yield from _sessions()
@@ -44,13 +44,13 @@ def asked(workload: str) -> RunSpec:
     return of_question(workload, shipped(workload).declaration)
 
 
-def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[Case, Callable[[Ledger], Case]]:
+def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[RunFacts, Callable[[Ledger], RunFacts]]:
     """A run where everything is right, and a function that returns it with other results."""
     honest = honest_run(replace(asked(workload), time=time))
     return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
 
 
-def _sliding() -> Iterator[tuple[str, Case]]:
+def _sliding() -> Iterator[tuple[str, RunFacts]]:
     honest, showing = _honest(SLIDING)
     oracle, log, right, sent = honest.oracle, honest.events, honest.log_ledger, events(honest.spec.tape)
     visits, visitors = _by_value(right, oracle)
@@ -65,14 +65,14 @@ def _sliding() -> Iterator[tuple[str, Case]]:
     yield "visits in a window of another length", showing(right + Ledger({max(visits) + STEP_MS: 1}))
 
 
-def _late_for_some() -> Iterator[tuple[str, Case]]:
+def _late_for_some() -> Iterator[tuple[str, RunFacts]]:
     """Events that are late for one window and in time for the next, as the engine itself reports."""
     yield "visits late for some of their windows, each of these named", named_by_window()
     yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
     yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
 
 
-def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> Case:
+def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> RunFacts:
     """Return the run of an engine that reads events as they are sent, some of them late, drops by its watermark, and
     names the event and the window. It leaves out the first `forgets`, and the names of windows are off by `opens_ms`.
     """
@@ -110,7 +110,7 @@ def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> Case:
     )
 
 
-def _sessions() -> Iterator[tuple[str, Case]]:
+def _sessions() -> Iterator[tuple[str, RunFacts]]:
     honest, showing = _honest(SESSIONS)
     right = honest.log_ledger
     pages, different = _by_value(right, honest.oracle)
@@ -134,7 +134,7 @@ def _sessions() -> Iterator[tuple[str, Case]]:
     yield "a page seen twice in a session", showing(right + Ledger({different[0]: 1}))
 
 
-def _by_append() -> Iterator[tuple[str, Case]]:
+def _by_append() -> Iterator[tuple[str, RunFacts]]:
     """A job that counts by the broker's timestamp."""
     honest, showing = _honest(PLAIN, "append")
     oracle, sent = honest.oracle, events(honest.spec.tape)

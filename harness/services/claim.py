@@ -32,7 +32,7 @@ PAGE = 1000
 LONGEST_RUN_S = 6 * 3600
 
 
-def look(client: redis.Redis, *, reset: bool) -> list[str]:
+def keys_to_delete(client: redis.Redis, *, reset: bool) -> list[str]:
     """Return the keys to delete before a run may use the database. Raise UsageError if it may not."""
     _refuse_in_use(client, str(client.get(OWNER) or ""))
     marked = bool(client.exists(MARKER))
@@ -64,7 +64,7 @@ def look(client: redis.Redis, *, reset: bool) -> list[str]:
 def claim(client: redis.Redis, *, reset: bool) -> None:
     """Make the database ours, or refuse. If two owners try at once, only one succeeds."""
     before = client.get(OWNER)
-    keys = look(client, reset=reset)
+    keys = keys_to_delete(client, reset=reset)
     now = datetime.now(UTC).isoformat(timespec="seconds")
 
     def take(pipe: redis.client.Pipeline) -> None:

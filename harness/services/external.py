@@ -37,11 +37,11 @@ def kafka_of(spec: RunSpec) -> KafkaAddress:
     return security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
 
 
-def look_at_external(spec: RunSpec) -> None:
+def check_external(spec: RunSpec) -> None:
     """Make the checks that change nothing: a malformed address, a database that is not ours."""
     if spec.redis:
         with connect(external(spec.redis, spec.redis_prefix)) as client, _told_of(spec.redis):
-            claim.look(client, reset=spec.reset)
+            claim.keys_to_delete(client, reset=spec.reset)
     if spec.kafka:
         kafka_of(spec)
 

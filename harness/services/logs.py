@@ -21,7 +21,7 @@ TAIL_BYTES = 64 << 10
 MOST_COPIES = 8  # an endless flood always has more to copy
 LINE_CHARACTERS = 2000
 LONGEST_LINE_BYTES = 16 << 10  # limit of the search for the start of a line
-LOOK_EVERY_S = 0.1
+POLL_EVERY_S = 0.1
 
 
 class Log:
@@ -110,7 +110,7 @@ def _watch() -> None:
     while True:
         for log in tuple(_watched):
             log.cut()
-        time.sleep(LOOK_EVERY_S)
+        time.sleep(POLL_EVERY_S)
 
 
 os.register_at_fork(after_in_child=_watched.clear)  # the watching thread exists in the parent only

@@ -26,7 +26,7 @@ RANDOM_BYTES = 6
 
 
 @dataclass(frozen=True)
-class Topic:
+class CreatedTopic:
     """A topic of a run, with the id that the broker assigned at its creation."""
 
     owner: str
@@ -44,13 +44,13 @@ def create(address: KafkaAddress, name: str, partitions: int, *, appended: bool 
     """Create a topic. In an external Kafka the creation is recorded; a refused one is not."""
     given = kafka.create_topic(address, name, partitions, appended=appended)
     if address.external:
-        _write(Topic(owner_mark(), address.bootstrap, name, given))
+        _write(CreatedTopic(owner_mark(), address.bootstrap, name, given))
 
 
 def delete_own(address: KafkaAddress, run_topic: str) -> list[str]:
     """Delete the recorded topics of this process's run, and its engine's; report the topics that remain."""
 
-    def of_this_run(topic: Topic) -> bool:
+    def of_this_run(topic: CreatedTopic) -> bool:
         return topic.owner == owner_mark() and topic.name.startswith(run_topic)
 
     return _delete(address, of_this_run)
@@ -70,7 +70,7 @@ def delete_left(address: KafkaAddress) -> list[str]:
     return [*done, *stays]
 
 
-def _delete(address: KafkaAddress, wanted: Callable[[Topic], bool]) -> list[str]:
+def _delete(address: KafkaAddress, wanted: Callable[[CreatedTopic], bool]) -> list[str]:
     """A record is kept as long as its topic exists, so that a later run can delete it."""
     records = {file: topic for file, topic in _records() if wanted(topic)}
     if not records:
@@ -122,16 +122,16 @@ def _folder() -> Path:
     return folder
 
 
-def _write(topic: Topic) -> None:
+def _write(topic: CreatedTopic) -> None:
     file = _folder() / f"{uuid.uuid4().hex}.json"
     draft = file.with_suffix(".draft")
     draft.write_text(json.dumps(asdict(topic)))
     draft.replace(file)
 
 
-def _records() -> list[tuple[Path, Topic]]:
+def _records() -> list[tuple[Path, CreatedTopic]]:
     found = []
     for file in _folder().glob("*.json"):
         with suppress(OSError, ValueError, TypeError):
-            found.append((file, Topic(**json.loads(file.read_text()))))
+            found.append((file, CreatedTopic(**json.loads(file.read_text()))))
     return found

@@ -335,7 +335,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 async def _main(link: str) -> None:
     proxy = Proxy(link)
 
-    async def take_orders(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def take_commands(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while line := await reader.readline():
                 writer.write(json.dumps(asdict(proxy.obey(json.loads(line)))).encode() + b"\n")
@@ -343,7 +343,7 @@ async def _main(link: str) -> None:
         writer.close()
 
     road = await asyncio.start_server(proxy.serve, LOOPBACK, 0)
-    control = await asyncio.start_server(take_orders, LOOPBACK, 0)
+    control = await asyncio.start_server(take_commands, LOOPBACK, 0)
     ports = {"port": road.sockets[0].getsockname()[1], "control": control.sockets[0].getsockname()[1]}
     print(json.dumps(ports), flush=True)
     async with road, control:

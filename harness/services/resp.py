@@ -30,7 +30,7 @@ class _Stream:
         next(self._parser)
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Return whether the bytes so far end at the end of a command or reply."""
         return not self._inside and not self._buffer
 
@@ -143,7 +143,7 @@ class Conversation:
     @property
     def quiet(self) -> bool:
         """Return whether all requests are complete and answered by Redis."""
-        return self._requests.whole and self._replies.whole and not self._waiting
+        return self._requests.complete and self._replies.complete and not self._waiting
 
     def ask(self, data: bytes) -> list[str]:
         names = self._requests.feed(data)

@@ -60,7 +60,7 @@ class _State:
         self._before: tuple[float, int, int] | None = None
         self._rates = (0.0, 0.0)
 
-    def look(self, facts: Mapping[str, str | float | int]) -> None:
+    def update(self, facts: Mapping[str, str | float | int]) -> None:
         now_s, sent, done = float(facts["now_ms"]) / 1000, int(facts["sent"]), int(facts["done"])
         if self._before is None or now_s - self._before[0] >= 1.0:
             if self._before:
@@ -108,7 +108,7 @@ class LiveProgress:
         self._state.name, self._state.detail = name, detail
 
     def update(self, facts: Mapping[str, str | float | int]) -> None:
-        self._state.look(facts)
+        self._state.update(facts)
 
     def close(self) -> None:
         self._live.stop()
@@ -137,7 +137,7 @@ class PlainProgress:
         self._print()
 
     def update(self, facts: Mapping[str, str | float | int]) -> None:
-        self._state.look(facts)
+        self._state.update(facts)
         if time.monotonic() - self._printed_s >= PLAIN_EVERY_S:
             self._print()
 

@@ -14,7 +14,7 @@ _CANONICAL = re.compile(r"0|-?[1-9][0-9]{0,18}")  # a longer one can't fit into 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
-def whole(text: str | bytes) -> int | None:
+def parse_int64(text: str | bytes) -> int | None:
     """Return the integer, or None for any other spelling and for a value outside 64 bits."""
     text = readable(text) if isinstance(text, bytes) else text
     if not _CANONICAL.fullmatch(text):

@@ -100,7 +100,7 @@ def some_of(*words: str) -> Reader:
     return reader
 
 
-def whole(low: int, high: int) -> Reader:
+def integer(low: int, high: int) -> Reader:
     def reader(where: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise expected(where, value, f"a whole number from {low:,} to {high:,}")

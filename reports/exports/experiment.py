@@ -16,7 +16,7 @@ from reports.result import span_ms
 
 
 @dataclass(frozen=True)
-class Case:
+class ExperimentCase:
     """One run of an experiment with its outcome. `run` is empty if the run was not made."""
 
     group: str  # the classname: scenario, engine and sink
@@ -36,7 +36,7 @@ class Answer:
     sentence: str
     command: str
     facts: Mapping[str, str]  # seed, machine, versions
-    cases: tuple[Case, ...]
+    cases: tuple[ExperimentCase, ...]
 
 
 def save(answer: Answer, folder: Path) -> None:
@@ -61,14 +61,14 @@ def as_xml(answer: Answer, folder: Path) -> bytes:
     )
 
 
-def _case(case: Case, span: tuple[int, int] | None) -> suite.Case:
+def _case(case: ExperimentCase, span: tuple[int, int] | None) -> suite.JunitCase:
     begin, end = span or (0, 0)
     word = case.word or (case.outcome.value if case.outcome else "n/a")
     out = "\n".join(filter(None, (case.sentence if case.outcome is Outcome.PASS else "", case.run)))
-    return suite.Case(case.group, case.name, case.outcome, case.sentence, word, out, (end - begin) / 1000)
+    return suite.JunitCase(case.group, case.name, case.outcome, case.sentence, word, out, (end - begin) / 1000)
 
 
-def _span_ms(case: Case, folder: Path) -> tuple[int, int] | None:
+def _span_ms(case: ExperimentCase, folder: Path) -> tuple[int, int] | None:
     return span_ms(Store(folder / case.run)) if case.run else None
 
 
@@ -84,6 +84,6 @@ def as_text(answer: Answer) -> Iterator[str]:
     yield ", ".join(f"{name} {value}" for name, value in answer.facts.items())
 
 
-def _row(case: Case) -> Sequence[str]:
+def _row(case: ExperimentCase) -> Sequence[str]:
     outcome = "n/a" if case.outcome is None else case.outcome.value
     return f"`{case.name}`", case.group, outcome, case.sentence, f"`{case.run}`" if case.run else ""

@@ -15,7 +15,7 @@ from harness.model import Outcome
 from harness.util.text_tables import markdown
 from harness.util.texts import many
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
-from reports.exports.experiment import Case
+from reports.exports.experiment import ExperimentCase
 from reports.exports.markdown import versions
 from reports.gated import HEADER, REACH, Record, in_words, line_of, notes, row
 from reports.page import Section
@@ -45,28 +45,28 @@ def _junit(record: Record) -> str:
     return experiment.as_xml(answer, record.folder.path).decode()
 
 
-def _sides(found: Gated) -> Iterator[Case]:
+def _sides(found: Gated) -> Iterator[ExperimentCase]:
     group = suite.classname(("gate", "counts"))
     for name, side in found.sides.items():
-        yield Case(group, name, side.outcome, side.sentence, side.run)
+        yield ExperimentCase(group, name, side.outcome, side.sentence, side.run)
 
 
-def _starts(found: Gated) -> Case:
+def _starts(found: Gated) -> ExperimentCase:
     """An early end is an error, whatever the sides have counted."""
     outcome = Outcome.UNKNOWN if found.broken else Outcome.PASS
-    return Case(suite.classname(("gate",)), "starts", outcome, found.broken or many(found.starts, "start"))
+    return ExperimentCase(suite.classname(("gate",)), "starts", outcome, found.broken or many(found.starts, "start"))
 
 
-def _effects(found: Gated) -> Iterator[Case]:
+def _effects(found: Gated) -> Iterator[ExperimentCase]:
     """Each metric has a case in every gate, because a CI report shows a missing case as a deleted test."""
     group, told = suite.classname(("gate", "speed")), {each.metric: each for each in found.effects}
     for metric in METRICS:
         if metric.name in told:
             effect = told[metric.name]
             sentence = "; ".join(filter(None, (in_words(effect), effect.reason)))
-            yield Case(group, metric.name, OUTCOMES[effect.answer], sentence)
+            yield ExperimentCase(group, metric.name, OUTCOMES[effect.answer], sentence)
         else:
-            yield Case(group, metric.name, None, f"nothing was compared: {found.sentence}")
+            yield ExperimentCase(group, metric.name, None, f"nothing was compared: {found.sentence}")
 
 
 def _summary(record: Record) -> str:

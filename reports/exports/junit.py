@@ -52,11 +52,11 @@ def _properties(result: Result) -> Iterator[tuple[str, str]]:
         yield from ((f"measurement.{name}", value) for name, value in figures(result.measurement, found))
 
 
-def _case(check: CheckResult, classname: str) -> suite.Case:
+def _case(check: CheckResult, classname: str) -> suite.JunitCase:
     """Checks have no time of their own; the suite has the time of the run."""
     said = [check.sentence] if check.outcome is Outcome.PASS else [*map(_line, check.witnesses)]
     word = check.word or check.name
-    return suite.Case(classname, check.name, check.outcome, check.sentence, word, "\n".join(said))
+    return suite.JunitCase(classname, check.name, check.outcome, check.sentence, word, "\n".join(said))
 
 
 def _line(witness: Witness) -> str:

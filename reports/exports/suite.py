@@ -16,7 +16,7 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class Case:
+class JunitCase:
     """A test case. UNKNOWN is an error and never skipped, because CI must not ignore it. None: not possible,
     skipped.
     """
@@ -35,7 +35,7 @@ class Suite:
     """One run or one experiment."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: tuple[JunitCase, ...]
     properties: tuple[tuple[str, str], ...]
     began: datetime | None
     took_s: float
@@ -71,7 +71,7 @@ def _count(suite: Suite, outcome: Outcome | None) -> str:
     return str(sum(case.outcome is outcome for case in suite.cases))
 
 
-def _case(suite: ET.Element, case: Case) -> None:
+def _case(suite: ET.Element, case: JunitCase) -> None:
     made = ET.SubElement(suite, "testcase", classname=case.classname, name=_fit(case.name), time=f"{case.took_s:g}")
     if case.outcome is None:
         ET.SubElement(made, "skipped", message=_fit(case.sentence))

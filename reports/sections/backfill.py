@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.evidence.observed import Observed
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import Backfill
 from harness.util.texts import many
 from reports.evidence import Evidence
@@ -49,7 +49,7 @@ def _share(cost: figure.Cost) -> str:
     return f"{cost.batch / cost.stream:.2f}"
 
 
-def windows_of(case: Case, seen: Observed) -> Iterator[figure.Window]:
+def windows_of(case: RunFacts, seen: Observed) -> Iterator[figure.Window]:
     """Yield the windows in order, with the cells of either side."""
     stream, batch, late = case.observed.counts, seen.counts, case.fold(case.dropped)
     cells = np.array(sorted({*stream, *batch}), dtype=np.int64)

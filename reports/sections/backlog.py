@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.measuring import catching_up
-from harness.measuring.measurement import CatchUp, NewOrders
+from harness.measuring.measurement import CatchUp, Reconfiguration
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from reports import catch_up
@@ -55,10 +55,12 @@ def _moments(found: CatchUp) -> Iterator[figure.Band]:
             yield figure.Band(at_s, at_s, name, colour=GREEN)
 
 
-def at_rate_before(orders: NewOrders, started_s: float, offered_per_s: float, seconds: Floats) -> figure.Line | None:
+def at_rate_before(
+    change: Reconfiguration, started_s: float, offered_per_s: float, seconds: Floats
+) -> figure.Line | None:
     """Return the backlog that the engine would have had without the change of its job."""
-    if orders.before_per_s.value is None:
+    if change.before_per_s.value is None:
         return None
-    since_s = seconds - started_s - orders.at_s
-    to_do = np.maximum(0.0, orders.to_do + (offered_per_s - orders.before_per_s.value) * since_s)
+    since_s = seconds - started_s - change.at_s
+    to_do = np.maximum(0.0, change.to_do + (offered_per_s - change.before_per_s.value) * since_s)
     return figure.Line("at the rate before", np.where(since_s < 0, np.nan, to_do), MUTED, dashed=True)

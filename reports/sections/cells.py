@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from harness.evidence.ledger import Difference, Ledger
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import AD_IMPRESSIONS
 from harness.rundir.store import MissingEvidence
 from harness.util.texts import many
@@ -40,7 +40,7 @@ def section(evidence: Evidence) -> Section:
     )
 
 
-def grid_of(case: Case) -> cells.Grid:
+def grid_of(case: RunFacts) -> cells.Grid:
     """Return the grid. Rows are the windows with expected or seen events, columns are all keys, value by value."""
     cells_of_run = set(case.expectation.may) | set(case.observed.counts)
     codes = case.oracle.codes
@@ -59,7 +59,7 @@ def grid_of(case: Case) -> cells.Grid:
     )
 
 
-def _columns_are(case: Case) -> str:
+def _columns_are(case: RunFacts) -> str:
     if case.spec.workload == AD_IMPRESSIONS:
         return "campaign"
     names = [value.name for value in case.oracle.values]
@@ -80,7 +80,7 @@ def _in_words(kind: str) -> str:
     return "wrong value" if kind in ("lost", "duplicated") else kind
 
 
-def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
+def _marks(case: RunFacts, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     codes = case.oracle.codes
     wrong = {difference.cell: difference for difference in case.differences}
     others = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM, Kind.MONOTONE})
@@ -108,5 +108,5 @@ def _marks(case: Case, row: Mapping[int, int]) -> Iterator[cells.Mark]:
             yield cells.Mark(codes.key(cell), row[codes.field(cell)], "late-dropped", f"{count:,} late", text)
 
 
-def _dropped(case: Case) -> Mapping[int, int]:
+def _dropped(case: RunFacts) -> Mapping[int, int]:
     return Counter(case.events.cell[case.dropped].tolist())

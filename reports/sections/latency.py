@@ -86,7 +86,7 @@ def samples_of(raw: LongTable | pa.Table, way: str, name: str) -> tuple[NDArray[
         column = part.filter(pc.equal(part.column("way"), way)).column(name)
         known.add(column.drop_null().cast(pa.float64()).to_numpy())
         censored += column.null_count
-    samples = known.whole()
+    samples = known.finish()
     samples.sort()
     return samples, censored
 

@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from harness.experiments import compare
-from harness.experiments.chaos import Card, Case, Seen
+from harness.experiments.chaos import Card, ChaosCase, Seen
 from harness.experiments.gating import gate
 from harness.experiments.gating.gate import HEAD, Gated
 from harness.experiments.gating.rounds import Settings
@@ -94,11 +94,11 @@ def chaos_of(engine: str) -> str:
     return shlex.join([COMMAND, "chaos", "--engine", engine, *(w for each in HARD for w in ("--fault", each))])
 
 
-def of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Section:
+def of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Section:
     return _section(_of_chaos(path, card, missing))
 
 
-def _of_chaos(path: Path, card: Card, missing: Sequence[Case]) -> Iterator[Step]:
+def _of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Iterator[Step]:
     place = place_of(path)
     if missing:
         yield "the missing runs", f"{COMMAND} chaos --resume {place}"

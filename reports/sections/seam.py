@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.evidence.observed import NO_BATCH
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.seam import on_both_sides, wrong_events
 from harness.judging.lateness import in_files
 from harness.model import FileSeam
@@ -50,7 +50,7 @@ def section(evidence: Evidence) -> Section | None:
     )
 
 
-def rows_of(case: Case, found: FileSeam) -> Iterator[figure.Row]:
+def rows_of(case: RunFacts, found: FileSeam) -> Iterator[figure.Row]:
     """Yield a row for each partition. Its seam is the first record that is in no file."""
     old, wrong = in_files(case.events, found), wrong_events(case)
     for partition, (end, begin) in enumerate(zip(found.ends, found.begins, strict=True)):
@@ -64,7 +64,7 @@ def rows_of(case: Case, found: FileSeam) -> Iterator[figure.Row]:
         )
 
 
-def _taken(case: Case, rows: Mask, side: str, end: int) -> Iterator[figure.Stretch]:
+def _taken(case: RunFacts, rows: Mask, side: str, end: int) -> Iterator[figure.Stretch]:
     again = {each.batch for each in case.batch_log.batches if each.replayed} if case.batch_log else set()
     batches, which = np.unique(case.batch[rows], return_inverse=True)
     places = case.events.offset[rows].astype(np.int64) - end

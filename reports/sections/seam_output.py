@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.evidence.observed import Watched
-from harness.judging.checks.case import Case, Ints
+from harness.judging.checks.case import Ints, RunFacts
 from harness.judging.lateness import in_files
 from harness.measuring.stats import Floats
 from harness.model import FileSeam
@@ -46,7 +46,7 @@ def section(evidence: Evidence) -> Section | None:
     )
 
 
-def cells_of(case: Case, found: FileSeam) -> dict[str, Ints]:
+def cells_of(case: RunFacts, found: FileSeam) -> dict[str, Ints]:
     """Group the cells by where their events are stored."""
     old = in_files(case.events, found)
     files, kafka = np.unique(case.events.cell[old]), np.unique(case.events.cell[~old])

@@ -11,7 +11,7 @@ from functools import partial
 
 from harness.evidence.observed import State
 from harness.host.disk_space import size_in_words
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.state import expected_in, odds, unknown
 from harness.util.texts import many
 from reports.evidence import Evidence
@@ -66,7 +66,7 @@ def _drawn(evidence: Evidence) -> Picture | None:
     return picture("state", alt, lambda sheet: figure.draw(states, blows, sheet))
 
 
-def held(case: Case, state: State, at_s: float) -> figure.Held:
+def held(case: RunFacts, state: State, at_s: float) -> figure.Held:
     """Count the expected, the held and the wrong cells of a state."""
     cells = {*state.held.counts}
     return figure.Held(
@@ -79,7 +79,7 @@ def held(case: Case, state: State, at_s: float) -> figure.Held:
     )
 
 
-def wrong_in(case: Case, state: State) -> Counter[str]:
+def wrong_in(case: RunFacts, state: State) -> Counter[str]:
     return Counter(odd.word for odd in odds(case, state))
 
 

@@ -219,7 +219,7 @@ def reader(prepared, tmp_path, monkeypatch):
     # The servers that it names answer, and let all be done.
     for module in (external, doctor):
         monkeypatch.setattr(module, "connect", nullcontext)
-    monkeypatch.setattr(claim, "look", lambda *_, **__: None)
+    monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)

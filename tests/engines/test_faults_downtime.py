@@ -1,4 +1,4 @@
-"""Whole runs in which Spark's checkpoint is edited, or its orders are changed, while it is down."""
+"""Whole runs in which Spark's checkpoint is edited, or its run config is changed, while it is down."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_a_manifest_that_is_not_in_a_commit_is_told_and_nothing_is_made(reposito
 def test_a_calibration_that_was_broken_off_goes_on_with_the_starts_that_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(calibrate, "table", partial(calibrate.table, gates=20))
     settings = replace(drive_gate.settings_of(2000, 20), rounds=2)
-    asked = gate_calibration.Asked("reference", "", {}, budget_s=60, settings=settings, starts=2)
+    asked = gate_calibration.CalibrationRequest("reference", "", {}, budget_s=60, settings=settings, starts=2)
     place = gate_calibration.begin(asked, tmp_path)
     first = gate_calibration._record(place, 1, asked, [])
     gate_calibration._keep(place, asked, [first], {})

@@ -11,7 +11,7 @@ from typing import Any
 from harness import __main__
 from harness.config import plan
 from harness.drivers import gate
-from harness.drivers.gate import Asked
+from harness.drivers.gate import GateRequest
 from harness.experiments.folder import Folder
 from harness.experiments.gating.candidates import look_up
 from harness.experiments.gating.gate import Gated, Judged
@@ -30,7 +30,7 @@ MADE: dict[str, tuple[list[Round], dict[str, Any]]] = {
 }
 
 
-def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
+def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     for text in (asked.base, asked.head):
         look_up(text, asked.engine, plan.workload_of(asked.flags))
     if os.environ["ROUNDS"] == "broken":
@@ -43,5 +43,5 @@ def drive(asked: Asked, out: Path) -> tuple[Gated, Path]:
 
 gate.drive = drive
 if os.environ["ROUNDS"] != "level":
-    gate.draw = lambda place: None  # it takes longer than all else here
+    gate.draw = lambda experiment: None  # it takes longer than all else here
 __main__.main()

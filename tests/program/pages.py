@@ -13,8 +13,7 @@ import numpy as np
 
 from harness.config import plan
 from harness.engines import fake
-from harness.experiments.chaos import Case as ChaosCase
-from harness.experiments.chaos import Ran, Seen, Wrong
+from harness.experiments.chaos import ChaosCase, Ran, Seen, Wrong
 from harness.experiments.compare import Row
 from harness.experiments.compare import Settings as CompareSettings
 from harness.experiments.compare import Table as CompareTable

@@ -23,7 +23,7 @@ STEPS_MS = (250, 500, 1_000, 1_250, 4_000)
 
 
 @dataclass(frozen=True)
-class Asked:
+class DrawnQuestion:
     """A question, and in which way a right job answers it."""
 
     text: str  # of workload.toml
@@ -39,7 +39,7 @@ def quoted(name: str) -> str:
 
 
 @st.composite
-def asked(draw: Any) -> Asked:
+def asked(draw: Any) -> DrawnQuestion:
     """Fields: the time, up to two texts that name a cell, two numbers and a text that are counted; some inside of an
     object."""
     shape = draw(st.sampled_from(WINDOWS))
@@ -81,7 +81,7 @@ def asked(draw: Any) -> Asked:
     sinks = {"none": ["keeps", "drops"], "pairs": ["keeps"]}.get(shape, ["keeps", "drops", "final"])
     sink = draw(st.sampled_from(sinks))
     has_length = shape in ("tumbling", "sliding", "pairs")
-    return Asked(
+    return DrawnQuestion(
         f'id = "any"\nasks = "anything"\n\n[event]\n{avro}\n[event.fields]\n{text_of_fields}\n\n{oracle}',
         draw(st.sampled_from(["none", "mobile", "late"])),
         sink,

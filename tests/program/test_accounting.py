@@ -58,7 +58,7 @@ def test_a_child_its_descendants_and_the_harness_are_found_and_nobody_else(famil
     found = {}
 
     def two_of_it():
-        found.update({each.pid: each for each in processes.look()})
+        found.update({each.pid: each for each in processes.sample()})
         return sum(each.part == "engine" for each in found.values()) >= 2
 
     wait_until(two_of_it, deadline_s=20, what="the family to be two")
@@ -79,7 +79,7 @@ def test_python_below_a_jvm_is_a_worker_and_a_python_driver_is_not(tmp_path):
     seen = {}
 
     def all_three():
-        seen.update({each.pid: each for each in processes.look() if each.part != HARNESS and each.rss_bytes})
+        seen.update({each.pid: each for each in processes.sample() if each.part != HARNESS and each.rss_bytes})
         return len(seen) == 3 and any(each.part == WORKERS for each in seen.values())
 
     try:
@@ -115,7 +115,7 @@ def test_a_part_that_is_gone_is_no_trouble(tmp_path):
     child = spawn([sys.executable, "-c", ""], name="short", log=tmp_path / "short.log")
     child.kill_group()
 
-    assert {each.part for each in Processes(lambda: {"engine": child.pid}).look()} == {HARNESS}
+    assert {each.part for each in Processes(lambda: {"engine": child.pid}).sample()} == {HARNESS}
 
 
 def test_the_bytes_of_a_folder(tmp_path):

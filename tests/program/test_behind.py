@@ -16,7 +16,7 @@ from harness.engines import fake
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
-from harness.measuring.measurement import NewOrders, Quantity
+from harness.measuring.measurement import Quantity, Reconfiguration
 from harness.model import INDEX_BITS, Outcome, UsageError
 from harness.rundir.store import Store
 from harness.runner.run import run
@@ -147,8 +147,8 @@ def test_the_page_has_a_table_of_what_a_change_was_worth(tmp_path):
     assert measured
     assert measured.catch_up
     figures = (Quantity(4.0), Quantity(300.0), Quantity(900.0), Quantity(8.0), Quantity(95.0))
-    orders = NewOrders("change-slots(to=2)@batch>=3", 5.0, 9000.0, *figures)
-    changed = replace(measured.catch_up, new_orders=(orders,))
+    change = Reconfiguration("change-slots(to=2)@batch>=3", 5.0, 9000.0, *figures)
+    changed = replace(measured.catch_up, new_orders=(change,))
     store.write_json("measurement.json", replace(measured, catch_up=changed))
 
     found = backlog.section(Evidence(store))

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.drivers import chaos, chaos_worker
 from harness.drivers.parallel_cases import Told, Worker
-from harness.experiments.chaos import Case
+from harness.experiments.chaos import ChaosCase
 from harness.experiments.folder import Folder
 from harness.host import cgroup
 from harness.model import Exit, UsageError
@@ -183,7 +183,7 @@ def test_a_run_whose_process_was_killed_is_made_again(tmp_path, held):
 
 def test_what_only_a_worker_can_refuse_is_refused(tmp_path):
     place = Folder.create(tmp_path / "experiments", "chaos")
-    case = Case("fake", "absolute", "none", 1)
+    case = ChaosCase("fake", "absolute", "none", 1)
     place.save("chaos", settings={"scenario": "calm", "keys": {"rate": -1}, "flags": {}}, wanted=[case])
     told = tmp_path / "told.json"
 
@@ -210,7 +210,7 @@ def test_runs_that_can_bear_nobody_beside_them_go_one_at_a_time(flags, why, tmp_
 
 def jobs_of(engine: str, jobs: int | None) -> int:
     settings = {"scenario": "calm", "keys": {}, "flags": {}, "asked": {"jobs": jobs} if jobs else {}}
-    return chaos.jobs_of(settings, [Case(engine, "absolute", "none", 1)])
+    return chaos.jobs_of(settings, [ChaosCase(engine, "absolute", "none", 1)])
 
 
 def test_how_many_at_a_time_follows_from_the_machine_unless_it_is_said(monkeypatch):

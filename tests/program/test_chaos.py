@@ -19,7 +19,7 @@ from harness.drivers import one_run, replay
 from harness.engines import fake
 from harness.engines import manifest as manifests
 from harness.experiments import chaos
-from harness.experiments.chaos import Case, Ran, Rows, Seen, Wrong, classified
+from harness.experiments.chaos import ChaosCase, Ran, Rows, Seen, Wrong, classified
 from harness.experiments.folder import Folder
 from harness.experiments.upgrade import Word
 from harness.faults import evidence, registry
@@ -117,7 +117,7 @@ def cell(*runs: Ran, claim="exactly-once") -> chaos.Cell:
 
 
 def ran(seen: Seen, run="runs/1", wrong=NOTHING, fault="kill@c3:batch=3", recovery=()) -> Ran:
-    return Ran(Case("spark", "absolute", fault, 1), seen, f"it was {seen}", run, wrong, (), recovery)
+    return Ran(ChaosCase("spark", "absolute", fault, 1), seen, f"it was {seen}", run, wrong, (), recovery)
 
 
 def test_over_its_runs_a_cell_adds_up_what_was_wrong():
@@ -214,7 +214,7 @@ def test_pairs_are_drawn_from_the_seed_and_can_be_written():
 
 
 def test_each_seed_has_its_twin_before_its_faults():
-    cases = [Case("spark", "absolute", fault, 0) for fault in ("kill@c3", "kill@c2")]
+    cases = [ChaosCase("spark", "absolute", fault, 0) for fault in ("kill@c3", "kill@c2")]
 
     found = [(case.fault, case.seed) for case in chaos.runs_of(cases, 5, 2, twins=True)]
 
@@ -314,7 +314,7 @@ def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
 
 
 def test_what_a_sink_claims_is_said_by_the_job_of_the_question(tmp_path):
-    case = Case("spark-tws", "kafka", "kill@offset=50%", 1)
+    case = ChaosCase("spark-tws", "kafka", "kill@offset=50%", 1)
     settings = {"keys": {}, "flags": {"workload": "enrichment"}}
     Folder(tmp_path).save("chaos", settings=settings, done=[Ran(case, Seen.EXACTLY_ONCE, "all counted")])
 
@@ -348,7 +348,7 @@ def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path
 
 
 def test_the_sections_of_engines_that_are_paths_can_be_linked_to(tmp_path):
-    elsewhere = replace(ran(Seen.NONE), case=Case("my jobs/a b", "absolute", "none", 1))
+    elsewhere = replace(ran(Seen.NONE), case=ChaosCase("my jobs/a b", "absolute", "none", 1))
     cells = chaos.card([elsewhere], {("my jobs/a b", "absolute"): "none"})
     settings = {"scenario": "calm", "keys": {}, "flags": {}}
     found = chaos_page.Chaos(Folder(tmp_path), cells, settings, {}, (elsewhere.case,), (elsewhere,))
@@ -373,7 +373,7 @@ def test_a_change_has_a_short_name_in_the_picture(change, name):
 
 def test_changes_of_several_engines_are_drawn_as_one_table_by_their_words(tmp_path):
     told = [
-        replace(ran(Seen.EXACTLY_ONCE), case=Case(engine, "absolute", f"change-job@{moment}", 1), came=came)
+        replace(ran(Seen.EXACTLY_ONCE), case=ChaosCase(engine, "absolute", f"change-job@{moment}", 1), came=came)
         for engine, moment, came in (("spark", "t>=12s", "right"), ("flink", "offset>=40%", "refused"))
     ]
     card = chaos.card(told, {(each.case.engine, "absolute"): "none" for each in told})
@@ -480,7 +480,7 @@ def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, 
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
 
     def claimed(spec: RunSpec, _: object) -> list[str]:
         seen.append(spec.redis)
@@ -505,7 +505,7 @@ def test_one_database_for_many_cases_has_to_be_one_that_may_be_emptied(call, tmp
 
 
 def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
     monkeypatch.setattr(one_run, "claim_external", lambda *_: [])
     keys = "[keys]\nredis = 'redis://:geheim@host:6379/1'\nreset = true\n"
     (tmp_path / MINE).write_text((tmp_path / MINE).read_text() + keys)
@@ -592,7 +592,7 @@ def test_texts_of_a_card_are_texts_and_never_markup(tmp_path):
 
 def _page_of(card, flags, folder):
     settings = {"scenario": "calm", "keys": {}, "flags": flags}
-    found = chaos_page.Chaos(Folder(folder), card, settings, {}, (Case("spark", "absolute", "none", 1),), ())
+    found = chaos_page.Chaos(Folder(folder), card, settings, {}, (ChaosCase("spark", "absolute", "none", 1),), ())
     return render(chaos_page.page_of(found))
 
 

@@ -23,7 +23,7 @@ from harness.load.fleet import Load
 from harness.measuring import measure, recovery
 from harness.measuring.measurement import Lack
 from harness.metering import clock_steps
-from harness.metering.clock_steps import AWAY_MS, KIND, LOOK_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
+from harness.metering.clock_steps import AWAY_MS, KIND, POLL_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
 from harness.model import HarnessError, Outcome
 from harness.results.sampler import PlainObserver
 from harness.rundir.store import Store
@@ -38,7 +38,7 @@ from reports import result as results
 from reports.exports import junit, machine, markdown
 from workloads.registry import results_of
 
-LOOK_MS = round(LOOK_EVERY_S * 1000)
+POLL_MS = round(POLL_EVERY_S * 1000)
 IN_THE_LOAD_MS = 9000  # after the beginning of a small fake run
 HOUR_MS = 3_600_000
 
@@ -126,7 +126,7 @@ def test_the_observer_goes_by_the_clock_that_it_is_given():
 
 def noticed(*readings: Reading) -> list[tuple[str, int, int]]:
     noticing = Noticing(Reading(0, 0, 0))
-    return [(odd.what, odd.by_ms, odd.ahead_ms) for each in readings for odd in noticing.look(each)]
+    return [(odd.what, odd.by_ms, odd.ahead_ms) for each in readings for odd in noticing.check(each)]
 
 
 def test_a_step_is_noticed_once():
@@ -145,8 +145,8 @@ def test_a_machine_that_slept_did_not_step_although_its_clock_went_on():
 
 
 def test_a_harness_that_did_not_run_was_away():
-    assert noticed(Reading(LOOK_MS + AWAY_MS - 1, 0, 0)) == []
-    assert noticed(Reading(LOOK_MS + AWAY_MS, 0, 0)) == [("away", AWAY_MS, 0)]
+    assert noticed(Reading(POLL_MS + AWAY_MS - 1, 0, 0)) == []
+    assert noticed(Reading(POLL_MS + AWAY_MS, 0, 0)) == [("away", AWAY_MS, 0)]
 
 
 def test_figures_by_the_times_of_files_are_refused_when_the_clock_stepped():

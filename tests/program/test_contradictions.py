@@ -20,7 +20,7 @@ from harness.selftest.runs import fake_run
 
 def shut_eyes(monkeypatch, after_looks: int) -> None:
     """The observer sees so many looks, and nothing behind them."""
-    look, looks = FakeWorld._look, []
+    look, looks = FakeWorld._poll, []
 
     def seen(world: FakeWorld) -> None:
         if world._recorder is not None:
@@ -28,7 +28,7 @@ def shut_eyes(monkeypatch, after_looks: int) -> None:
         if len(looks) <= after_looks:
             look(world)
 
-    monkeypatch.setattr(FakeWorld, "_look", seen)
+    monkeypatch.setattr(FakeWorld, "_poll", seen)
 
 
 @pytest.mark.parametrize("manifest", [fake.MANIFEST, fake.SILENT], ids=["progress", "silent"])

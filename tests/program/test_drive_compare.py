@@ -138,7 +138,7 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
 
 def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
 
     def claimed(spec: RunSpec, _: object) -> list[str]:
         seen.append(spec.redis)
@@ -208,7 +208,7 @@ def test_no_page_is_made_from_settings_that_are_not_whole(call, tmp_path, monkey
 
 
 def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
     monkeypatch.setattr(one_run, "claim_external", lambda *_: [])
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
     said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "misbehave=slow:9", "--objective-p99-ms", "9"]

@@ -109,7 +109,7 @@ def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_li
 
 def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_path, monkeypatch):
     address, seen = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none", []
-    monkeypatch.setattr(one_run, "look_at_external", lambda _: None)
+    monkeypatch.setattr(one_run, "check_external", lambda _: None)
 
     def claimed(spec: RunSpec, _: object) -> list[str]:
         seen.append(spec.redis)

@@ -20,7 +20,7 @@ from harness.cli import app, workload
 from harness.drivers import chaos, one_run
 from harness.engines import environments, fake, manifest
 from harness.engines.job import Surroundings
-from harness.experiments.chaos import Case, Seen
+from harness.experiments.chaos import ChaosCase, Seen
 from harness.experiments.folder import Folder
 from harness.install import environment
 from harness.model import Exit, HarnessError, Stopped, UsageError
@@ -355,7 +355,7 @@ def test_a_case_under_which_the_harness_broke_keeps_its_traceback(monkeypatch, t
     place = Folder.create(tmp_path, "chaos")
     settings = {"scenario": "calm", "keys": {}, "flags": {}}
 
-    ran = chaos.made(place, settings, Case("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
+    ran = chaos.made(place, settings, ChaosCase("fake", fake.MANIFEST.sinks[0].name, "none", 1), None)
 
     assert (ran.seen, ran.broken) == (Seen.UNKNOWN, True)
     (run,) = place.runs.iterdir()

@@ -91,7 +91,7 @@ class WithMembers(ScriptedEngine):
         self.kept.there, self.running = self.there, False
         return self.kept
 
-    def second(self) -> Kept:
+    def start_second(self) -> Kept:
         self.story.append("second")
         return self.kept
 
@@ -632,12 +632,12 @@ def test_a_frozen_start_is_kept_aside_and_ends_with_the_engine(processes):
 
 def test_a_second_has_progress_and_crash_points_of_its_own(processes, tmp_path):
     both(processes)
-    second = processes.second()
+    second = processes.start_second()
     wait_until(second.told, deadline_s=60, what="the second to tell of its progress", state=lambda: str(second.tail(5)))
     processes.arm("c2", 3)
 
-    orders = next((tmp_path / "private").glob("*/engine.json")).read_text()
-    assert str(tmp_path / "private" / "crash") + '"' not in orders
+    config = next((tmp_path / "private").glob("*/engine.json")).read_text()
+    assert str(tmp_path / "private" / "crash") + '"' not in config
     assert (tmp_path / "progress.jsonl").read_text().count("\n") == 1
     assert processes.starts == 1
     second.stop()

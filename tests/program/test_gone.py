@@ -199,13 +199,13 @@ class Striking(Gone):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self._poll = self.fault.poll
-        self.fault.poll = self._polled  # type: ignore[method-assign]
+        self._poll_of_fault = self.fault.poll
+        self.fault.poll = self._poll_fault  # type: ignore[method-assign]
 
-    def _polled(self, now):
+    def _poll_fault(self, now):
         if self._has_come():
             raise OSError("connection refused")
-        self._poll(now)
+        self._poll_of_fault(now)
 
 
 def test_a_fault_that_finds_the_service_gone_is_no_break_of_the_harness(tmp_path):

@@ -50,8 +50,8 @@ class Witnessed(FakeWorld):
         self.committed = []
         self.stall_ms = stall_ms
 
-    def _look(self):
-        super()._look()
+    def _poll(self):
+        super()._poll()
         if progress := self.engine.progress():
             self.committed.append((self.now_ms(), progress.offsets))
 

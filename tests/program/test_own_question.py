@@ -99,7 +99,7 @@ def test_jobs_of_an_own_question_are_compared_without_the_reference_which_has_no
 
 def test_a_guarantee_of_a_job_of_an_own_question_can_be_asked_for(tmp_path):
     fault = "checkpoint-delete-commit@offset=50%"
-    asked = drive_chaos.Asked(engines=(OWN,), faults=(fault,))
+    asked = drive_chaos.ChaosSelection(engines=(OWN,), faults=(fault,))
 
     place, _ = drive_chaos.begin(chaos.read_tier("smoke"), asked, {"workload": OWN}, tmp_path)
 

@@ -18,7 +18,7 @@ from harness.results.redis_scan import Row
 from harness.rundir.store import Store
 from harness.runner.run import run
 from tests.conftest import EXAMPLES
-from tests.program.questions import Asked, asked
+from tests.program.questions import DrawnQuestion, asked
 from tests.program.right_jobs import MANIFESTS, QuestionWorld, Wrong
 from tests.program.test_run import Silent
 
@@ -32,7 +32,7 @@ def answers(stored: StoredRun) -> list[Row]:
     return [row for row in stored.rows if not row.key.startswith("updated:")]
 
 
-def judged(question: Asked, folder: Path, wrong: Wrong | None = None) -> tuple[Verdict, StoredRun]:
+def judged(question: DrawnQuestion, folder: Path, wrong: Wrong | None = None) -> tuple[Verdict, StoredRun]:
     (folder / "workload.toml").write_text(question.text)
     late = question.disorder == "late"
     kill = "kill@t=1s" if question.kill else "none"

@@ -10,7 +10,7 @@ import pytest
 from harness.model import Outcome, UsageError
 from reports.evidence import Evidence
 from reports.sections.lateness import ages_of
-from tests.program.questions import Asked
+from tests.program.questions import DrawnQuestion
 from tests.program.right_jobs import Wrong
 from tests.program.test_questions import answers, judged
 from tests.quick.test_sentinels import PAIRS, asking
@@ -27,13 +27,13 @@ EVER = (
 @pytest.mark.parametrize("sink", ["keeps", "drops", "final"])
 @pytest.mark.parametrize("disorder", ["mobile", "late"])
 def test_a_sliding_maximum_is_right_to_the_single_value(tmp_path, disorder, sink):
-    verdict, _ = judged(Asked(RIDES, disorder, sink, True, "end", 30_000), tmp_path)
+    verdict, _ = judged(DrawnQuestion(RIDES, disorder, sink, True, "end", 30_000), tmp_path)
 
     assert (verdict.outcome, verdict.slack) == (Outcome.PASS, 0), verdict.sentence
 
 
 def test_the_picture_of_disorder_counts_events_and_not_their_windows(tmp_path):
-    _, stored = judged(Asked(RIDES, "late", "drops", False, "end", 30_000), tmp_path)
+    _, stored = judged(DrawnQuestion(RIDES, "late", "drops", False, "end", 30_000), tmp_path)
     evidence = Evidence(stored.store)
     dropped = evidence.case.events.only(evidence.case.dropped)
     ages = ages_of(evidence)
@@ -45,7 +45,7 @@ def test_the_picture_of_disorder_counts_events_and_not_their_windows(tmp_path):
 
 @pytest.mark.parametrize("text", [asking(PAIRS), EVER], ids=["in a window", "ever"])
 def test_pairs_are_right_and_one_too_few_is_wrong(tmp_path, text):
-    question = Asked(text, "mobile", "keeps", True, "start", 10_000)
+    question = DrawnQuestion(text, "mobile", "keeps", True, "start", 10_000)
     right, stored = judged(question, tmp_path)
 
     assert (right.outcome, right.slack) == (Outcome.PASS, 0), right.sentence
@@ -59,4 +59,4 @@ def test_results_that_wait_for_a_window_that_never_closes_are_refused(tmp_path):
     never = RIDES.replace("opens + 30000 AS closes", "NULL AS closes")
 
     with pytest.raises(UsageError, match="The cells of rides never close"):
-        judged(Asked(never, "none", "final", False, "start", 0), tmp_path)
+        judged(DrawnQuestion(never, "none", "final", False, "start", 0), tmp_path)

@@ -21,7 +21,7 @@ from harness.model import HarnessError, LastWords, Outcome, UsageError
 from harness.results.redis_scan import HASH, Row, UnreadableError
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import RESTART_PAUSES_S
-from harness.runner.foreign_results import LOOK_EVERY_MS
+from harness.runner.foreign_results import POLL_EVERY_MS
 from harness.runner.run import run
 from harness.runner.world.fake import FakeWorld
 from harness.util.texts import clock
@@ -250,7 +250,7 @@ def test_of_an_engine_that_is_not_ready_all_results_are_read_once_and_not_at_eve
     verdict, _, _ = fake_run(tmp_path, Tallied, fault="none", conf={"misbehave": "mute"})
 
     assert verdict.words == ("stuck",), verdict.sentence
-    looks = 30_000 // LOOK_EVERY_MS  # for results in another layout
+    looks = 30_000 // POLL_EVERY_MS  # for results in another layout
     assert Tallied.readings <= 4 + looks, "one while it waited; the others are for the diagnosis and the end"
 
 

@@ -321,12 +321,12 @@ def test_a_job_finds_a_copy_of_the_state_and_the_old_one_its_own(tmp_path):
         own = engine.job
         (state / "up").unlink()
         copy = Path(copied(own.checkpoint, 2))
-        engine.become(Job(new, OURS, str(copy)))
+        engine.swap_job(Job(new, OURS, str(copy)))
         engine.restart()
         wait_until((copy / "up").exists, deadline_s=30, what="the new job to be up")
         command = engine.members()[0].command
         engine.kill()
-        engine.become(own)
+        engine.swap_job(own)
         engine.restart()
         wait_until((state / "up").exists, deadline_s=30, what="the old job to be up again")
         engine.stop()

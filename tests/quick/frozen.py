@@ -181,7 +181,7 @@ def _texts(node: ast.expr, instead: str = "") -> Iterator[str]:
 def draws() -> Lines:
     """What comes of them."""
     places = [("spark", "absolute"), ("flink", "changelog")]
-    cases = [chaos.Case(engine, sink, "none", 0) for engine, sink in places]
+    cases = [chaos.ChaosCase(engine, sink, "none", 0) for engine, sink in places]
     wide = replace(SMALL, campaigns=300)
     stagger = create(replace(SPEC, fault=parse("stagger(2s; kill@t>=2s; kill@t>=3s)")), fake.MANIFEST)
     yield f"states of a run: {state_snapshots.drawn(7, 5, 10_000)}"
@@ -212,17 +212,17 @@ FILES: Mapping[str, Any] = {
     "experiment.json: search: settings": search.Settings,
     "experiment.json: search: units": list[search.Unit],
     "experiment.json: search: lives": list[search.Lived],
-    "experiment.json: chaos: settings": drive_chaos.Asked,
+    "experiment.json: chaos: settings": drive_chaos.ChaosSelection,
     "experiment.json: chaos: done": list[chaos.Ran],
     "experiment.json: compare: settings": compare.Settings,
     "experiment.json: compare: done": list[compare.Ran],
-    "experiment.json: gate: asked": drive_gate.Asked,
+    "experiment.json: gate: asked": drive_gate.GateRequest,
     "experiment.json: gate: found": gate.Gated,
     "experiment.json: gate: settings": rounds.Settings,
-    "experiment.json: calibration: asked": gate_calibration.Asked,
+    "experiment.json: calibration: asked": gate_calibration.CalibrationRequest,
     "experiment.json: calibration: took": list[gate_calibration.Took],
     "rounds.jsonl": rounds.Round,
-    "experiment.json: pairs: asked": pairing.Asked,
+    "experiment.json: pairs: asked": pairing.PairsRequest,
     "experiment.json: pairs: progress": list[pairing.Progress],
     "experiment.json: repeat: rounds": list[repeat.Round],
     "plateaus.json": list[kept_plateaus.Kept],

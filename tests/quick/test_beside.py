@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.experiments import chaos
-from harness.experiments.chaos import Case, Ran, Seen, Wrong, next_of
+from harness.experiments.chaos import ChaosCase, Ran, Seen, Wrong, next_of
 
 SINKS, FAULTS = ("absolute", "increment"), ("kill@now", "stop@now")
-WANTED = chaos.runs_of([Case("spark", sink, fault, 0) for sink in SINKS for fault in FAULTS], 1, 1, twins=True)
+WANTED = chaos.runs_of([ChaosCase("spark", sink, fault, 0) for sink in SINKS for fault in FAULTS], 1, 1, twins=True)
 FIRST, *FAULTED, OTHER, _, _ = WANTED
 CLAIMS = {("spark", sink): "exactly-once" for sink in SINKS}
 
 
-def ran(case: Case, seen: Seen = Seen.EXACTLY_ONCE, *, beside: bool = False) -> Ran:
+def ran(case: ChaosCase, seen: Seen = Seen.EXACTLY_ONCE, *, beside: bool = False) -> Ran:
     return Ran(case, seen, f"it was {seen}", "runs/1", beside=beside)
 
 
@@ -67,9 +67,9 @@ def test_both_are_told_and_one_counts():
 @given(st.integers(1, 4), st.randoms(use_true_random=False), st.sets(st.sampled_from(WANTED)))
 def test_all_is_made_whatever_ends_first_and_what_is_made_again_is_alone(jobs, dice, starved):
     done: list[Ran] = []
-    going: list[Case] = []
-    judged: list[Case] = []
-    beside: set[Case] = set()
+    going: list[ChaosCase] = []
+    judged: list[ChaosCase] = []
+    beside: set[ChaosCase] = set()
     while True:
         while len(going) < jobs and (case := next_of(WANTED, done, going, judged)):
             assert case.fault == chaos.NO_FAULT or any(each.case == case.twin and not each.is_again for each in done)

@@ -92,6 +92,6 @@ def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(tmp_path, 
 
     monkeypatch.setattr(catching_up, "of_changes", of_changes)
     lines = Lines(run)
-    list(catching_up._new_orders(run, lines, 0.5, caught_up, 12))
+    list(catching_up._reconfigurations(run, lines, 0.5, caught_up, 12))
 
     assert [(each.started_s, each.until_s, each.end) for each in seen] == [(0.5, until_s or lines.seconds, end)]

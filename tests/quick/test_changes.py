@@ -13,7 +13,7 @@ class Results:
     def __init__(self):
         self.rows, self.looks, self.released, self.broken = ["a"], 0, False, False
 
-    def look(self):
+    def poll(self):
         self.looks += 1
         if self.broken:
             raise HarnessError("locked")
@@ -28,9 +28,9 @@ class Results:
 
 
 def test_only_a_change_is_one_and_a_failed_look_is_none(monkeypatch):
-    monkeypatch.setattr(change_watch, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(change_watch, "POLL_EVERY_S", 0.001)
     results = Results()
-    watch = Changes(results.look, results.release, Clock())
+    watch = Changes(results.poll, results.release, Clock())
     watch.start()
     results.looked_again()
     assert watch.changed() is None

@@ -168,9 +168,9 @@ def test_before_its_first_commit_a_crash_cuts_off_everything(tmp_path):
 
 
 def test_the_seam_lies_behind_the_newest_commit_and_the_newest_plan(tmp_path):
-    assert checkpoint.seam(make(tmp_path / "open", [0, 0, 0], commits=2)) == ((20,), (30,))
-    assert checkpoint.seam(make(tmp_path / "done", [0, 0, 0])) == ((30,), (30,))
-    assert checkpoint.seam(tmp_path / "nothing") == ((), ())
+    assert checkpoint.restart_offsets(make(tmp_path / "open", [0, 0, 0], commits=2)) == ((20,), (30,))
+    assert checkpoint.restart_offsets(make(tmp_path / "done", [0, 0, 0])) == ((30,), (30,))
+    assert checkpoint.restart_offsets(tmp_path / "nothing") == ((), ())
     torn = make(tmp_path / "torn", [0, 0])
     (torn / "offsets" / "1").write_text("v1")
-    assert checkpoint.seam(torn) == ((), ())
+    assert checkpoint.restart_offsets(torn) == ((), ())

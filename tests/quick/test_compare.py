@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.config import plan
 from harness.engines import manifest as manifests
 from harness.experiments import compare
-from harness.experiments.compare import BUSY_CPU, QUICK, Case, Leg, Ran, Settings
+from harness.experiments.compare import BUSY_CPU, QUICK, Leg, LegRun, Ran, Settings
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Outcome
 from harness.terminal import console
@@ -22,7 +22,7 @@ ENGINES = ("spark", "flink", "reference")
 
 
 def ran(engine, leg, seed=1, outcome=Outcome.PASS, **figures):
-    return Ran(Case(engine, leg, seed), outcome, f"{engine} said so", f"runs/{engine}-{leg}-{seed}", figures)
+    return Ran(LegRun(engine, leg, seed), outcome, f"{engine} said so", f"runs/{engine}-{leg}-{seed}", figures)
 
 
 def row(table, engine):
@@ -59,7 +59,7 @@ def test_the_reference_is_always_there_and_once():
 @pytest.mark.parametrize("leg", list(Leg))
 def test_each_leg_is_a_run_that_can_be_resolved(leg):
     keys = plan.read_scenario(compare.SCENARIO)[1]
-    own = compare.keys_of(Case("spark", leg, 3), QUICK)
+    own = compare.keys_of(LegRun("spark", leg, 3), QUICK)
     spec, _ = plan.resolve(compare.SCENARIO, {k: v for k, v in keys.items() if k not in own}, own, manifests.load)
 
     assert (spec.engine, spec.tape.seed) == ("spark", 3)
@@ -72,8 +72,8 @@ def test_each_leg_is_a_run_that_can_be_resolved(leg):
 @pytest.mark.parametrize(("asked", "allowed"), [("0", "60s"), ("20s", "60s"), ("2m", "2m")])
 def test_a_watermark_that_is_asked_for_is_never_made_smaller(asked, allowed):
     for leg in (Leg.CATCH_UP, Leg.KILL):
-        assert compare.keys_of(Case("spark", leg, 3), QUICK, asked)["watermark"] == allowed
-    assert "watermark" not in compare.keys_of(Case("spark", Leg.STEADY, 3), QUICK, asked)
+        assert compare.keys_of(LegRun("spark", leg, 3), QUICK, asked)["watermark"] == allowed
+    assert "watermark" not in compare.keys_of(LegRun("spark", Leg.STEADY, 3), QUICK, asked)
 
 
 def test_what_was_done_is_not_done_again():
@@ -134,7 +134,7 @@ def test_a_run_that_could_not_be_measured_made_no_count_wrong():
 
 def test_one_that_was_broken_off_says_what_was_made():
     done = [ran("spark", Leg.STEADY, p50_ms=1.0)]
-    missing = [Case("spark", Leg.KILL, 1), Case("flink", Leg.STEADY, 1)]
+    missing = [LegRun("spark", Leg.KILL, 1), LegRun("flink", Leg.STEADY, 1)]
     found = compare.table(("spark", "flink"), done, 1, missing=missing)
 
     assert row(found, "spark").right

@@ -41,11 +41,11 @@ FAILED = (
 
 @dataclass
 class Downed(ScriptedEngine):
-    """An engine whose checkpoint is a folder of the test, and whose orders are a file of it."""
+    """An engine whose checkpoint is a folder of the test, and whose run config is a file of it."""
 
     manifest: EngineManifest = SPARK
     checkpoint: Path | None = None
-    orders: Path | None = None
+    config_path: Path | None = None
     starts: int = 1
     code: int | None = None
     changes: list[Mapping[str, Any]] = field(default_factory=list)
@@ -66,13 +66,13 @@ class Downed(ScriptedEngine):
     def last_words(self) -> LastWords:
         return most_telling([("logs/engine-2.log", FAILED)])
 
-    def change(self, orders: Mapping[str, Any]) -> None:
-        self.changes.append(orders)
-        if self.orders:
-            self.orders.write_text(json.dumps(orders))
+    def change(self, changed: Mapping[str, Any]) -> None:
+        self.changes.append(changed)
+        if self.config_path:
+            self.config_path.write_text(json.dumps(changed))
 
     def members(self) -> tuple[Member, ...]:
-        return (Member(7, 1, ("python3", "job.py", str(self.orders)), leads=True),) if self.running else ()
+        return (Member(7, 1, ("python3", "job.py", str(self.config_path)), leads=True),) if self.running else ()
 
     def planned(self, batch: int) -> bytes | None:
         path = self.checkpoint / "offsets" / str(batch) if self.checkpoint else None
@@ -107,7 +107,7 @@ def with_state(folder: Path, batches: int) -> Path:
 
 @pytest.fixture
 def spark(tmp_path) -> Downed:
-    return Downed(checkpoint=with_state(tmp_path / "cp", 5), orders=tmp_path / "engine.json", newest=told(40))
+    return Downed(checkpoint=with_state(tmp_path / "cp", 5), config_path=tmp_path / "engine.json", newest=told(40))
 
 
 def standing(spark: Downed, batch: int = 4, point: str = "c1") -> Downed:
@@ -447,7 +447,7 @@ def test_a_small_disk_is_full_when_it_says_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "orders", "said"),
+    ("text", "changed", "said"),
     [
         ("change-partitions@now", {"options": {"spark.sql.shuffle.partitions": "4"}}, "shuffle.partitions = 4"),
         ("change-trigger(to=2s)@now", {"trigger": "2000 milliseconds"}, "trigger = 2000 milliseconds"),
@@ -457,9 +457,9 @@ def test_a_small_disk_is_full_when_it_says_so(tmp_path):
         ("change-code@now", {"options": {"streamgauge.parser": "from_json"}}, "streamgauge.parser = from_json"),
     ],
 )
-def test_a_change_is_proved_by_the_orders_of_the_process(spark, text, orders, said):
+def test_a_change_is_proved_by_the_config_of_the_process(spark, text, changed, said):
     fault = struck(text, spark)
-    assert spark.changes == [orders]
+    assert spark.changes == [changed]
     spark.newest = told(60)
     at(fault, spark, 300)
     at(fault, spark, 400)
@@ -470,7 +470,7 @@ def test_a_change_is_proved_by_the_orders_of_the_process(spark, text, orders, sa
 
 
 def test_a_change_that_nobody_was_told_of_has_not_landed(spark):
-    spark.orders.write_text("{}")
+    spark.config_path.write_text("{}")
     spark.change = spark.changes.append
 
     assert not report_of(struck("change-sink@now", spark)).landed
@@ -563,12 +563,12 @@ def test_an_engine_that_was_edited_tells_no_progress_that_it_lost(tmp_path):
     path = tmp_path / "progress.jsonl"
     path.write_text(json.dumps({"at": 1, "batch": 3, "rows": 1, "offsets": {"0": 40}}) + "\n")
     kafka, redis = KafkaAddress("127.0.0.1:1"), RedisAddress("redis://127.0.0.1:1/0")
-    orders = EngineConfig(
+    config = EngineConfig(
         "run", kafka, "topic", redis, 10_000, 10_000, str(live), str(path), str(tmp_path / "c"), "absolute"
     )
     folders = {"logs": tmp_path, "evidence": tmp_path / "evidence", "private": tmp_path}
     manifest = replace(SPARK, command=("true", "{config}"))
-    engine = ProcessEngine(manifest, orders, **folders, env={})
+    engine = ProcessEngine(manifest, config, **folders, env={})
     engine.collect()
     newest = engine.progress()
     assert newest
@@ -598,11 +598,11 @@ def test_an_engine_that_was_edited_tells_no_progress_that_it_lost(tmp_path):
 
 def test_orders_are_changed_in_the_file_that_the_next_start_reads(tmp_path):
     kafka, redis = KafkaAddress("127.0.0.1:1"), RedisAddress("redis://127.0.0.1:1/0")
-    orders = EngineConfig(
+    config = EngineConfig(
         "run", kafka, "topic", redis, 10_000, 10_000, str(tmp_path), "p", str(tmp_path / "c"), "absolute"
     )
     folders = {"logs": tmp_path, "evidence": tmp_path / "evidence", "private": tmp_path}
-    engine = ProcessEngine(replace(SPARK, command=("true", "{config}")), orders, **folders, env={})
+    engine = ProcessEngine(replace(SPARK, command=("true", "{config}")), config, **folders, env={})
 
     engine.change({"sink": "fenced", "options": {"a": "b"}})
 

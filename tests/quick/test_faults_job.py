@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.engines import environments
-from harness.engines.base import Member, Seam
+from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
@@ -36,19 +36,19 @@ class Changing(Downed):
     by_its_word: tuple[int, ...] = ()
     program: str = FLINK
 
-    def become(self, job: Job) -> None:
+    def swap_job(self, job: Job) -> None:
         self.job = job
 
-    def seam(self) -> Seam:
+    def restart_offsets(self) -> RestartOffsets:
         assert not self.running
-        return Seam(self.on_disk, self.on_disk)
+        return RestartOffsets(self.on_disk, self.on_disk)
 
-    def began(self) -> Seam:
+    def restored(self) -> RestartOffsets:
         assert self.running
-        return Seam(self.by_its_word)
+        return RestartOffsets(self.by_its_word)
 
     def members(self) -> tuple[Member, ...]:
-        return (Member(7, 1, (self.program, "flink.py", str(self.orders)), leads=True),)
+        return (Member(7, 1, (self.program, "flink.py", str(self.config_path)), leads=True),)
 
 
 def changed(engine: Changing, monkeypatch) -> Fault:
@@ -65,7 +65,7 @@ def changed(engine: Changing, monkeypatch) -> Fault:
 def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the_job_says(
     tmp_path, monkeypatch, on_disk, by_its_word, seam
 ):
-    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), on_disk=on_disk, by_its_word=by_its_word)
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40), on_disk=on_disk, by_its_word=by_its_word)
     fault = changed(engine, monkeypatch)
 
     assert engine.changes[0]["options"]["streamgauge.counts"] == "click"
@@ -91,7 +91,9 @@ def test_a_job_without_progress_goes_on_by_its_results_and_may_have_left_no_stat
     for name in files:
         (tmp_path / "state" / name).mkdir(parents=True)
     silent = replace(load("flink"), progress=False)
-    engine = Changing(manifest=silent, job=Job(silent), checkpoint=tmp_path / "state", orders=tmp_path / "engine.json")
+    engine = Changing(
+        manifest=silent, job=Job(silent), checkpoint=tmp_path / "state", config_path=tmp_path / "engine.json"
+    )
     spec = replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute")
     fault = registry.create(spec, silent)
 
@@ -111,7 +113,7 @@ def test_a_job_without_progress_goes_on_by_its_results_and_may_have_left_no_stat
 def test_a_job_without_progress_that_writes_nothing_any_more_gets_the_old_one_back(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
     silent = replace(load("flink"), progress=False)
-    engine = Changing(manifest=silent, job=Job(silent), orders=tmp_path / "engine.json")
+    engine = Changing(manifest=silent, job=Job(silent), config_path=tmp_path / "engine.json")
     fault = registry.create(replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute"), silent)
     late_ms = round(silent.ready_s * 1000) + 1000
 
@@ -131,7 +133,7 @@ def test_who_stops_at_the_state_of_another_query_is_quoted_and_the_old_job_has_i
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "chk-1").write_text("of the old job")
     own = Job(load("flink"), Surroundings(Path(FLINK)), str(tmp_path / "state"))
-    engine = Changing(job=own, checkpoint=tmp_path / "state", orders=tmp_path / "engine.json", newest=told(40))
+    engine = Changing(job=own, checkpoint=tmp_path / "state", config_path=tmp_path / "engine.json", newest=told(40))
     fault = registry.create(
         replace(SPEC, fault=parse("change-job@now"), engine="flink", sink="absolute"), load("flink")
     )
@@ -155,7 +157,7 @@ def test_who_stops_at_the_state_of_another_query_is_quoted_and_the_old_job_has_i
 
 @pytest.mark.parametrize("stops", [True, False])
 def test_who_does_only_what_the_old_job_had_planned_has_not_gone_on(tmp_path, monkeypatch, stops):
-    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), on_disk=(25, 25))
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40), on_disk=(25, 25))
     fault = changed(engine, monkeypatch)
     at(fault, engine, 200)
     engine.newest = told(50)  # the batch that was planned
@@ -176,7 +178,7 @@ def test_who_does_only_what_the_old_job_had_planned_has_not_gone_on(tmp_path, mo
 
 
 def test_a_process_that_is_not_yet_the_job_proves_nothing(tmp_path, monkeypatch):
-    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), program="/ours/bin/python")
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40), program="/ours/bin/python")
     fault = changed(engine, monkeypatch)
 
     at(fault, engine, 200)
@@ -191,7 +193,7 @@ def test_a_new_topic_is_made_with_as_many_partitions_and_told_to_the_new_job_alo
     monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
     monkeypatch.setattr(kafka, "create_topic", lambda *of_it: made.append(of_it))
     spec = replace(SPEC, fault=parse("change-job(topic=new)@now"), engine="flink", sink="absolute")
-    engine = Changing(orders=tmp_path / "engine.json", newest=told(40))
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40))
     field = SimpleNamespace(kafka_address="there", topic="of-the-run", disk=None)
     fault = registry.create(spec, load("flink"))
     fault.poll(Moment(100, 1, engine, engine.newest, TOTAL, field))  # type: ignore[arg-type]

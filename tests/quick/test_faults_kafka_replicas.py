@@ -177,7 +177,7 @@ def test_what_was_kept_is_in_the_log_again_in_its_place(tmp_path, monkeypatch):
     log = topic_log(tmp_path)
     monkeypatch.setattr(recount, "read", lambda *_, **__: table((0, 0), (0, 1), (0, 2), (1, 0)))
     unread = log.keep({0: 3, 1: 1}, {0: 2})
-    (whole,) = log.whole([table((0, 3)), table((1, 1))])
+    (whole,) = log.all_records([table((0, 3)), table((1, 1))])
 
     assert unread == 2
     assert whole["event_id"].tolist() == [0, 10, 20, 30, 1, 11]
@@ -189,7 +189,7 @@ def test_only_what_goes_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(recount, "read", lambda *_, **__: table((0, 0), (0, 1), (0, 2)))
 
     assert log.keep({0: 3}, {}, since={0: 2}) == 1
-    (whole,) = log.whole([table((0, 0))])
+    (whole,) = log.all_records([table((0, 0))])
     assert whole["offset"].tolist() == [0, 2]
 
 
@@ -203,7 +203,7 @@ def test_a_topic_made_anew_comes_after_the_one_before_it_and_batches_cannot_be_t
     run.claim = SinkClaim("x", "drop", "none")
     found = run.batch_log
 
-    (whole,) = log.whole([table((0, 0))])
+    (whole,) = log.all_records([table((0, 0))])
     assert whole["offset"].tolist() == [-2, -1, 0]
     assert found is not None
     assert not found.complete
@@ -212,7 +212,7 @@ def test_a_topic_made_anew_comes_after_the_one_before_it_and_batches_cannot_be_t
 def test_a_log_that_nothing_was_taken_from_is_as_it_was(tmp_path):
     parts = [table((0, 0))]
 
-    assert topic_log(tmp_path).whole(parts) is parts
+    assert topic_log(tmp_path).all_records(parts) is parts
 
 
 def test_the_judge_knows_what_was_removed_unread_and_where():

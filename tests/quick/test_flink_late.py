@@ -18,8 +18,8 @@ def lines(folder: Path) -> list[str]:
 
 
 def test_what_flink_has_closed_is_taken_once_and_what_it_still_writes_is_left(tmp_path):
-    orders = config(tmp_path)
-    log, parts = LateLog(orders), parts_folder(orders)
+    written = config(tmp_path)
+    log, parts = LateLog(written), parts_folder(written)
     log.take()
     assert lines(tmp_path) == []
 
@@ -31,7 +31,7 @@ def test_what_flink_has_closed_is_taken_once_and_what_it_still_writes_is_left(tm
     assert lines(tmp_path) == ["[0,5]", "[3,700]"]
 
     (parts / ".part-a-1-0.inprogress.b").rename(parts / "part-a-1-0")
-    LateLog(orders).take()
+    LateLog(written).take()
     assert lines(tmp_path) == ["[0,5]", "[3,700]", "[1,6]"]
     assert not list(parts.iterdir())
 

@@ -12,7 +12,7 @@ UP_TO = {
 }
 
 
-def orders(**history):
+def config_with(**history):
     return {"history": {**HISTORY, **history}}
 
 
@@ -25,10 +25,10 @@ def test_without_files_it_is_the_topic_from_its_beginning():
 
 
 def test_by_a_seam_in_offsets_the_topic_begins_where_the_files_end():
-    assert range_options(orders(), ENDS) == since("partition:0,offset:40;partition:1,offset:30")
-    assert conditions(orders()) == (ALL, ALL)
+    assert range_options(config_with(), ENDS) == since("partition:0,offset:40;partition:1,offset:30")
+    assert conditions(config_with()) == (ALL, ALL)
 
 
 def test_by_a_seam_in_time_both_have_some_and_each_event_counts_from_one():
-    assert range_options(orders(until_ms=500), ENDS) == since("partition:0,offset:30;partition:1,offset:20")
-    assert conditions(orders(until_ms=500)) == ("event_time_ms < 500", "event_time_ms >= 500")
+    assert range_options(config_with(until_ms=500), ENDS) == since("partition:0,offset:30;partition:1,offset:20")
+    assert conditions(config_with(until_ms=500)) == ("event_time_ms < 500", "event_time_ms >= 500")

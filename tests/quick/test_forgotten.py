@@ -13,7 +13,7 @@ from harness.engines.spark import checkpoint, forgotten
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Observed
 from harness.judging.checks import CHECKS
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.lateness import batch_of, counted_by, in_run
 from harness.model import Batch, BatchLog, EarlierRun, Outcome
 from harness.selftest.by_hand import CODES, ledger
@@ -114,7 +114,7 @@ EVIDENCE = BatchLog(
 )
 
 
-def forgetful(change: Ledger, evidence: BatchLog = EVIDENCE) -> Case:
+def forgetful(change: Ledger, evidence: BatchLog = EVIDENCE) -> RunFacts:
     """Batch 3 was planned anew, to offset 90, after it had been run to offset 60."""
     log = events()
     honest = ledger(log)

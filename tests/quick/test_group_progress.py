@@ -38,6 +38,6 @@ def test_what_a_group_committed_is_written_as_engines_write_it_and_an_outage_is_
     answers = iter([{}, {0: 5}, {}, {0: 5}, {0: 7, 1: 1}])
     group = GroupProgress(lambda: next(answers), tmp_path / "progress.jsonl")
     for _ in range(5):
-        group.look()
+        group.poll()
 
     assert [line.offsets for line in stored(tmp_path / "progress.jsonl")] == [{0: 5}, {0: 7, 1: 1}]

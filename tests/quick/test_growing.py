@@ -18,7 +18,7 @@ def test_it_holds_its_parts_one_after_the_other(parts, step):
         column.add(np.array(part, dtype=np.int16))
     column_buffer.STEP = usual
 
-    assert column.whole().tolist() == [value for part in parts for value in part]
+    assert column.finish().tolist() == [value for part in parts for value in part]
 
 
 def test_it_gets_as_wide_as_its_widest_part():
@@ -26,7 +26,7 @@ def test_it_gets_as_wide_as_its_widest_part():
     for part in (np.array([1, 2], dtype=np.int32), np.array([2**40]), np.array([3], dtype=np.int32)):
         column.add(part)
 
-    whole = column.whole()
+    whole = column.finish()
 
     assert whole.tolist() == [1, 2, 2**40, 3]
     assert whole.itemsize == 8

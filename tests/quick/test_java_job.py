@@ -17,9 +17,9 @@ EVENT = b'{"ad_id": "a", "event_type": "view", "event_time": "1"}\n'
 
 
 def begun(tmp_path, history):
-    orders = tmp_path / "engine.json"
-    orders.write_text(json.dumps({"history": history}))
-    line = [sys.executable, str(JOB), str(orders), "/bin/echo", "-cp", "JARS", "Job"]
+    written = tmp_path / "engine.json"
+    written.write_text(json.dumps({"history": history}))
+    line = [sys.executable, str(JOB), str(written), "/bin/echo", "-cp", "JARS", "Job"]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(line, capture_output=True, text=True, check=False, env=env)
 

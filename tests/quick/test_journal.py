@@ -67,7 +67,7 @@ class _Told:
         self.spec, self.rest, self.complete = spec, list(stretches), not stretches
         self.profile: tuple[Segment, ...] = ()
 
-    def look(self):
+    def poll(self):
         if self.rest:
             self.profile = (*self.profile, self.rest.pop(0))
         else:
@@ -98,10 +98,10 @@ def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path):
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'{"segments":[{"duration_ms":2000,')
 
-    assert (reader.look(), reader.profile, reader.look()) == (True, (Segment(1000, 5.0, 5.0),), False)
+    assert (reader.poll(), reader.profile, reader.poll()) == (True, (Segment(1000, 5.0, 5.0),), False)
     with (tmp_path / journal.JOURNAL).open("ab") as file:
         file.write(b'"start_per_s":1,"end_per_s":1}]}\n')
 
-    assert (reader.look(), reader.profile[1:], reader.complete) == (True, (Segment(2000, 1.0, 1.0),), False)
+    assert (reader.poll(), reader.profile[1:], reader.complete) == (True, (Segment(2000, 1.0, 1.0),), False)
     journal.close(tmp_path)
-    assert (reader.look(), reader.complete, reader.look()) == (True, True, False)
+    assert (reader.poll(), reader.complete, reader.poll()) == (True, True, False)

@@ -15,7 +15,7 @@ from generators.schedule import Schedule
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import Observed, Watched, folded
 from harness.judging import checks, lateness, log_audit
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.judge import conclude
 from harness.kafka_log import recount
 from harness.model import Outcome, TapeSpec
@@ -49,7 +49,7 @@ def log_of(spec) -> pa.Table:
     return pa.table(recount.columns_of(columns, codec_of(spec.tape)))
 
 
-def honest() -> Case:
+def honest() -> RunFacts:
     oracle, log = oracle_of(SPEC), log_of(SPEC)
     counted = lateness.countable(log, None, SPEC, oracle, codec_of(TAPE))
     events, marks = counted.events, Ledger.of(totals_of(oracle, codec_of(TAPE), MARKS))
@@ -112,7 +112,7 @@ def test_an_event_may_be_late_for_one_of_its_windows_and_not_for_the_next():
     assert {True, False} in windows.values()
 
 
-def changed(case: Case, value: int, by: int) -> Case:
+def changed(case: RunFacts, value: int, by: int) -> RunFacts:
     """The first cell of one of its values that holds enough holds so much more."""
     cell = next(c for c, n in sorted(case.log_ledger.items()) if case.oracle.codes.key(c) // SHOPS == value and n > 2)
     return replace(case, observed=Observed(case.log_ledger + Ledger({cell: by}), ()))
@@ -152,7 +152,7 @@ def test_a_sum_that_falls_is_no_step_back_and_a_count_that_falls_is_one():
     holding = [c for c, n in sorted(case.log_ledger.items()) if n >= 2]
     cells = [next(c for c in holding if case.oracle.codes.key(c) // SHOPS == value) for value in (0, 1)]
 
-    def seen(cell: int) -> Case:
+    def seen(cell: int) -> RunFacts:
         at_us = np.array([EPOCH_MS * 1000 + 30_000_000, EPOCH_MS * 1000 + 31_000_000])
         return replace(case, watched=Watched(at_us, np.array([cell, cell]), np.array([2, 1]), 50.0))
 

@@ -50,9 +50,9 @@ def engine_of(manifest: EngineManifest, folder: Path, java_options: tuple[str, .
 
 def test_lines_that_a_job_may_write_never_mix_with_what_its_group_committed(tmp_path):
     manifest = replace(load("quix"), progress_group="g")
-    orders = json.loads(engine_of(manifest, tmp_path).orders.read_text())
+    written = json.loads(engine_of(manifest, tmp_path).config_path.read_text())
 
-    assert orders["progress_path"] != engine_of(manifest, tmp_path).config.progress_path
+    assert written["progress_path"] != engine_of(manifest, tmp_path).config.progress_path
     assert engine_of(manifest, tmp_path).config.progress_path == "p"
 
 
@@ -127,7 +127,7 @@ def test_beside_the_neighbours_of_a_job_there_is_nothing_of_this_program(tmp_pat
 
     (beside,) = (tmp_path / "neighbours").iterdir()
     assert beside.name == "workloads"
-    assert (beside / "jobs" / "orders.py").is_file()
+    assert (beside / "jobs" / "run_config.py").is_file()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from harness.config import plan
 from harness.drivers import chaos
-from harness.drivers.chaos import Asked
+from harness.drivers.chaos import ChaosSelection
 from harness.engines import manifest as manifests
 from harness.experiments.chaos import Rows, Tier
 from harness.faults import registry
@@ -91,13 +91,16 @@ TIER = Tier((Rows("fake", ("kill@t>=5s",)),))
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (Asked(engines=("sparkk",)), "Unknown engine 'sparkk'.*nearest: 'spark'"),
-        (Asked(engines=("sparkk",), faults=("kill",)), "Unknown engine 'sparkk'.*nearest: 'spark'"),
-        (Asked(sinks=("absolut",)), "sink = 'absolut' is not right: one of .*nearest: 'absolute'"),
-        (Asked(sinks=("absolut",), faults=("kill",), engines=("spark",)), "nearest: 'absolute'"),
-        (Asked(faults=("kil",)), "'kil' is no fault.*nearest: 'kill'"),
-        (Asked(faults=("redis-pause@t>=15s",), engines=("fake",)), "after the load has ended, which lasts 15 s"),
-        (Asked(engines=("spark",)), "the tier has cases on fake, and none on spark"),
+        (ChaosSelection(engines=("sparkk",)), "Unknown engine 'sparkk'.*nearest: 'spark'"),
+        (ChaosSelection(engines=("sparkk",), faults=("kill",)), "Unknown engine 'sparkk'.*nearest: 'spark'"),
+        (ChaosSelection(sinks=("absolut",)), "sink = 'absolut' is not right: one of .*nearest: 'absolute'"),
+        (ChaosSelection(sinks=("absolut",), faults=("kill",), engines=("spark",)), "nearest: 'absolute'"),
+        (ChaosSelection(faults=("kil",)), "'kil' is no fault.*nearest: 'kill'"),
+        (
+            ChaosSelection(faults=("redis-pause@t>=15s",), engines=("fake",)),
+            "after the load has ended, which lasts 15 s",
+        ),
+        (ChaosSelection(engines=("spark",)), "the tier has cases on fake, and none on spark"),
     ],
 )
 def test_chaos_refuses_what_it_does_not_know_and_names_the_nearest(asked, sentence, tmp_path):
@@ -107,6 +110,6 @@ def test_chaos_refuses_what_it_does_not_know_and_names_the_nearest(asked, senten
 
 
 def test_a_fault_that_chaos_is_given_without_a_moment_is_named_with_it():
-    asked = Asked(engines=("fake",), faults=("redis-pause",))
+    asked = ChaosSelection(engines=("fake",), faults=("redis-pause",))
 
     assert {case.fault for case in chaos._cases(TIER, asked, 1, "ad_impressions")} == {"redis-pause@t>=10s"}

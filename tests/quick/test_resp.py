@@ -52,7 +52,7 @@ def test_commands_are_found_however_they_are_cut(commands, at):
     found = [name for piece in cut(data, at) for name in requests.feed(piece)]
 
     assert found == [name.decode().upper() for name, _ in commands]
-    assert requests.whole
+    assert requests.complete
 
 
 @given(st.lists(st.one_of(values.map(lambda v: (v, 1)), pushes.map(lambda v: (v, 0))), max_size=8), places)
@@ -62,7 +62,7 @@ def test_answers_are_counted_however_they_are_cut_and_pushes_are_none(answers, a
     counted = sum(replies.feed(piece) for piece in cut(b"".join(data for data, _ in answers), at))
 
     assert counted == sum(counts for _, counts in answers)
-    assert replies.whole
+    assert replies.complete
 
 
 def test_a_command_typed_by_hand_is_one_too():
@@ -73,9 +73,9 @@ def test_half_a_command_is_none_and_is_not_whole():
     requests, whole = Requests(), command(b"HINCRBY", b"campaign", b"0", b"5")
 
     assert requests.feed(whole + whole[:-1]) == ["HINCRBY"]
-    assert not requests.whole
+    assert not requests.complete
     assert requests.feed(whole[-1:]) == ["HINCRBY"]
-    assert requests.whole
+    assert requests.complete
 
 
 def test_scripts_and_ends_of_transactions_write():

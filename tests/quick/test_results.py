@@ -37,7 +37,7 @@ from harness.results.template import Template
 from harness.results.topic import Named, cell_of
 from harness.results.yahoo import translated
 from harness.util.clock import Clock
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import SHOWN, readable, shown
 from workloads.cells import Codes
 
@@ -87,7 +87,7 @@ ROWS = st.lists(
 @given(TEXTS | st.binary(max_size=12))
 @example(b"\xff1")
 def test_a_number_has_one_spelling(text):
-    number = whole(text)
+    number = parse_int64(text)
 
     assert number is None or str(number) == (readable(text) if isinstance(text, bytes) else text)
     assert number is None or -(1 << 63) <= number < 1 << 63
@@ -95,13 +95,13 @@ def test_a_number_has_one_spelling(text):
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_every_number_of_64_bits_is_one(number):
-    assert whole(str(number)) == whole(str(number).encode()) == number
+    assert parse_int64(str(number)) == parse_int64(str(number).encode()) == number
 
 
 @pytest.mark.parametrize("text", ODD_NUMBERS + TOO_LARGE)
 def test_other_spellings_are_none(text):
-    assert whole(text) is None
-    assert whole(text.encode()) is None
+    assert parse_int64(text) is None
+    assert parse_int64(text.encode()) is None
 
 
 @given(ROWS)
@@ -162,7 +162,7 @@ def test_a_campaign_that_is_no_hash_is_a_finding_and_other_keys_are_left_alone(k
 def test_a_window_that_is_no_number_is_called_what_it_is_called(text):
     ended = window_start(text, place(window_key="end"))
 
-    number = whole(text)
+    number = parse_int64(text)
     assert ended == (text if number is None else str(number - LENGTH_MS))
     assert window_start(text, place()) == text
 
@@ -184,7 +184,8 @@ def test_a_record_of_a_topic_is_a_cell_in_one_spelling_or_none(value):
         return
     told = json.loads(value)
     assert found[1:] == (str(told["window"]), str(told["count"]))
-    assert all(type(told[name]) in (int, str) and whole(str(told[name])) is not None for name in ("window", "count"))
+    named = [told[name] for name in ("window", "count")]
+    assert all(type(each) in (int, str) and parse_int64(str(each)) is not None for each in named)
     pa.array(found).validate(full=True)
 
 
@@ -363,7 +364,7 @@ def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(ke
     row = row_at(spelled(key, field, name, window), value, HASH if field else STRING)
     found = observed([Template(place(results="redis:template", key=key, field=field)).translated(row)])
 
-    right = whole(window) is not None and whole(value) is not None
+    right = parse_int64(window) is not None and parse_int64(value) is not None
     assert len(found.counts) + len(found.zeros) == right
     assert [stray.kind for stray in found.strays if stray.kind != "campaign"] == ([] if right else ["number"])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
-from harness.results.sampler import LOOK_EVERY_S, MOST_KEYS, Pace, Recorder, sampled_keys, unsettled
+from harness.results.sampler import MOST_KEYS, POLL_EVERY_S, Pace, Recorder, sampled_keys, unsettled
 from harness.rundir.store import Store
 from harness.selftest import stored
 from harness.selftest.report import words_of
@@ -30,7 +30,7 @@ def flat(fields):
 def recorded(looks, campaigns=CAMPAIGNS):
     recorder = Recorder(campaigns)
     for number, look in enumerate(looks):
-        recorder.look(number * 50_000, look)
+        recorder.record(number * 50_000, look)
     return recorder.sampled(10, 0.0)
 
 
@@ -42,12 +42,12 @@ def rows(sampled):
 def test_a_change_says_since_when_it_can_have_been_there_at_the_earliest():
     """By the beginning of the last look at the same window, which a glance at others is not."""
     recorder = Recorder((4,))
-    recorder.look(2_600, [[b"0", b"1", b"90", b"1"]], began_us=0)
+    recorder.record(2_600, [[b"0", b"1", b"90", b"1"]], began_us=0)
     recorder.unchanged(5_200, began_us=2_600)
     recorder.glance(7_800, range(90, 91), [[b"2"]], began_us=5_200)
-    recorder.look(9_000, [Exception("LOADING")], began_us=8_000)
+    recorder.record(9_000, [Exception("LOADING")], began_us=8_000)
     recorder.glance(10_400, range(90, 91), [[b"3"]], began_us=9_000)
-    recorder.look(13_000, [[b"0", b"5", b"90", b"4"]], began_us=10_400)
+    recorder.record(13_000, [[b"0", b"5", b"90", b"4"]], began_us=10_400)
     columns = recorder.sampled(1, 0.0).columns
     assert recorder.changed == (13, 9)  # the count of window 0 may be older, and that of window 90 is not
 
@@ -152,10 +152,10 @@ def test_slow_looks_come_less_often_and_one_hiccup_changes_nothing():
     def longest_s(took_s, looks=60):
         return max([pace.period_s(took_s) for _ in range(looks)][-30:])
 
-    assert LOOK_EVERY_S < longest_s(0.002) <= 1.5 * LOOK_EVERY_S
-    assert longest_s(3.0, looks=1) <= 1.5 * LOOK_EVERY_S
+    assert POLL_EVERY_S < longest_s(0.002) <= 1.5 * POLL_EVERY_S
+    assert longest_s(3.0, looks=1) <= 1.5 * POLL_EVERY_S
     assert 0.09 < longest_s(0.03) <= 1.5 * 0.09
-    assert longest_s(0.002) <= 1.5 * LOOK_EVERY_S, "and it recovers"
+    assert longest_s(0.002) <= 1.5 * POLL_EVERY_S, "and it recovers"
 
 
 def test_nobody_can_hide_between_looks_by_their_period():
@@ -163,19 +163,19 @@ def test_nobody_can_hide_between_looks_by_their_period():
     pace, looks_s = Pace(7), [0.0]
     while looks_s[-1] < 10:
         looks_s.append(looks_s[-1] + pace.period_s(0.001))
-    blinks_s = [0.002 + number * LOOK_EVERY_S for number in range(115)]
+    blinks_s = [0.002 + number * POLL_EVERY_S for number in range(115)]
 
     seen = sum(any(begin <= look < begin + 0.01 for look in looks_s) for begin in blinks_s)
     again = Pace(7)
     assert seen > 5
     assert [again.period_s(0.001) for _ in range(3)] == pytest.approx(np.diff(looks_s[:4]))
-    assert np.mean(np.diff(looks_s)) == pytest.approx(LOOK_EVERY_S, rel=0.1)
+    assert np.mean(np.diff(looks_s)) == pytest.approx(POLL_EVERY_S, rel=0.1)
 
 
 def test_a_count_in_a_window_that_is_over_is_seen_between_two_whole_looks():
     recorder = Recorder([4])
     over, open_ = range(0, 20_000, 10_000), range(20_000, 40_000, 10_000)
-    recorder.look(1_000_000, [[b"0", b"5", b"10000", b"6", b"20000", b"1"]])
+    recorder.record(1_000_000, [[b"0", b"5", b"10000", b"6", b"20000", b"1"]])
     recorder.glance(1_050_000, open_, [[b"1", None]])
     recorder.closed(1_100_000, over, [[b"505", b"6"]], began_us=1_099_000)
     recorder.glance(1_150_000, open_, [[b"2", None]])
@@ -200,7 +200,7 @@ def seen_by(recorder, at_us, counts, windows):
     """A look of the real observer: all of a hash, or some of its fields."""
     texts = {b"%d" % window_ms: b"%d" % count for window_ms, count in counts.items()}
     if windows is None:
-        recorder.look(at_us, [flat(texts)])
+        recorder.record(at_us, [flat(texts)])
     else:
         recorder.glance(at_us, windows, [[texts.get(b"%d" % window_ms) for window_ms in windows]])
 
@@ -272,7 +272,7 @@ def glitches(recorder):
 def looked(*looks):
     recorder = Recorder(CAMPAIGNS)
     for number, look in enumerate(looks):
-        recorder.look(number * 50_000, look)
+        recorder.record(number * 50_000, look)
     return recorder
 
 
@@ -297,8 +297,8 @@ def test_what_changes_and_is_never_a_count_is_one_glitch_and_what_comes_again_is
 def test_a_key_of_another_type_is_a_glitch_until_its_hash_is_back():
     recorder = looked([[b"0", b"5"], []])
     recorder.glance(50_000, range(0, 10_000, 10_000), [WRONG, [None]])
-    recorder.look(100_000, [WRONG, []])
-    recorder.look(150_000, [[b"0", b"5"], []])
+    recorder.record(100_000, [WRONG, []])
+    recorder.record(150_000, [[b"0", b"5"], []])
 
     assert glitches(recorder) == [("unreadable", 4, "", "a key of another type", 50_000, 150_000)]
     assert rows(recorder.sampled(10, 0.0)) == [(0, 4, 0, 5)]

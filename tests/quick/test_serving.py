@@ -27,7 +27,7 @@ def of(child):
     return Serving("Redis", lambda: "redis://here", lambda: child)
 
 
-class Asked:
+class RefusingCall:
     """Refuses so many times, then answers."""
 
     def __init__(self, refusals, error=CLOSED):
@@ -42,44 +42,44 @@ class Asked:
 
 @pytest.mark.parametrize("child", [RUNS, None])
 def test_a_look_is_taken_again_when_somebody_closed_the_connection(child):
-    ask = Asked(1)
+    ask = RefusingCall(1)
 
-    assert of(child).look(ask, again=True) == "counts"
+    assert of(child).retry(ask, again=True) == "counts"
     assert ask.times == 2
 
 
 def test_a_request_that_changes_something_is_not_made_again():
-    ask = Asked(1)
+    ask = RefusingCall(1)
 
     with pytest.raises(ServiceGone, match="Connection closed by server"):
-        of(RUNS).once(ask)
+        of(RUNS).call(ask)
     assert ask.times == 1
 
 
 def test_what_a_fault_keeps_away_is_not_waited_for():
-    ask = Asked(1)
+    ask = RefusingCall(1)
 
     with pytest.raises(ServiceGone):
-        of(RUNS).look(ask, again=False)
+        of(RUNS).retry(ask, again=False)
     assert ask.times == 1
 
 
 @pytest.mark.parametrize(("code", "how"), [(0, "with exit code 0"), (-9, "by signal 9")])
 def test_a_process_that_has_ended_is_not_waited_for_and_its_log_is_named(code, how):
-    ask = Asked(9)
+    ask = RefusingCall(9)
 
     with pytest.raises(ServiceGone) as gone:
-        of(ended(code)).look(ask, again=True)
+        of(ended(code)).retry(ask, again=True)
     assert ask.times == 1
     assert str(gone.value) == (f"Redis at redis://here is gone: its process ended {how} (its log is logs/redis.log)")
 
 
 def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
     monkeypatch.setattr(serving, "ASK_AGAIN_S", 0.0)
-    ask = Asked(99, redis.AuthenticationError("NOAUTH Authentication required."))
+    ask = RefusingCall(99, redis.AuthenticationError("NOAUTH Authentication required."))
 
     with pytest.raises(ServiceGone) as gone:
-        of(RUNS).look(ask, again=True)
+        of(RUNS).retry(ask, again=True)
     assert str(gone.value) == (
         "Redis at redis://here runs but does not answer: NOAUTH: Authentication required. To try: put user and "
         "password into the address (its log is logs/redis.log)"
@@ -91,7 +91,7 @@ def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
 @pytest.mark.parametrize("error", [UnreadableError("no table yet"), KeyError("a bug")])
 def test_what_is_no_refusal_of_a_service_stays_what_it_is(error):
     with pytest.raises(type(error)):
-        of(RUNS).look(Asked(1, error), again=True)
+        of(RUNS).retry(RefusingCall(1, error), again=True)
 
 
 class Answering:

@@ -58,7 +58,7 @@ def test_the_plans_of_files_say_how_far_they_reach(tmp_path):
     assert [dict(each.ends) for each in log.batches] == [{}, {}, {}]
     assert [each.drop_watermark_ms for each in log.batches] == [0, 0, 100]
     assert checkpoint.newest_committed(folder) == (2, ENDS[2])
-    assert checkpoint.seam(folder) == ((20, 30), (20, 30))
+    assert checkpoint.restart_offsets(folder) == ((20, 30), (20, 30))
 
 
 def test_it_goes_over_to_kafka_and_all_else_goes_on(tmp_path):

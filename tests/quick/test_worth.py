@@ -1,4 +1,4 @@
-"""What other orders were worth to an engine that was behind: curves whose answers are known."""
+"""What another config was worth to an engine that was behind: curves whose answers are known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness.faults.registry import parse
 from harness.judging.progress_curve import Curve
-from harness.measuring.measurement import Lack, NewOrders, Quantity
+from harness.measuring.measurement import Lack, Quantity, Reconfiguration
 from harness.measuring.worth import Behind, of_changes
 from harness.model import FaultReport
 from reports import catch_up
@@ -31,7 +31,7 @@ def behind(before_per_s: float = 200.0, after_per_s: float = 1000.0, back_s: int
     return Behind(done, due, started_s=1.0, until_s=float(LOAD_S), end="the load ended")
 
 
-def only(engine: Behind, *reports: FaultReport) -> NewOrders:
+def only(engine: Behind, *reports: FaultReport) -> Reconfiguration:
     (found,) = of_changes(reports or (CHANGED,), EPOCH_MS, engine)
     return found
 
@@ -49,7 +49,7 @@ def test_more_slots_cost_a_restart_and_pay_when_more_is_done_than_without():
 
 
 def test_a_change_without_effect_never_pays():
-    """It was started with other orders, and does not heed them: planted."""
+    """It was started with another config, and does not heed it: planted."""
     found = only(behind(after_per_s=200.0))
 
     assert (found.paid.value, found.paid.lack) == (None, Lack.NEVER)
@@ -136,7 +136,7 @@ def test_the_page_says_what_the_old_orders_would_have_done_meanwhile():
 
 
 def test_the_page_draws_what_would_have_been_left_at_the_rate_before():
-    """From the last word of the old orders on, at 10 s: 5,800 events, and 100 less each second."""
+    """From the last word of the old config on, at 10 s: 5,800 events, and 100 less each second."""
     seconds = np.arange(LOAD_S, dtype=np.float64) + 0.5
     line = at_rate_before(only(behind()), 1.0, OFFERED_PER_S, seconds)
 

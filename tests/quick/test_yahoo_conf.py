@@ -1,4 +1,4 @@
-"""The orders of jobs of the original benchmark, and what can't be said in them."""
+"""The run config of jobs of the original benchmark, and what it can't express."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ class Place:
     def audit(self) -> LogAudit:
         """The tape and all that was sent beside it against all that ever was in the log."""
         ends = end_offsets(self.server.address, self.topic)
-        log = recount.joined([*self.log.whole(recount.read_in_parts(self.server.address, self.topic, ends, CODEC))])
+        left = recount.read_in_parts(self.server.address, self.topic, ends, CODEC)
+        log = recount.joined([*self.log.all_records(left)])
         marks = tuple(msgspec.convert(m, Sentinel) for entry in self.store.history("marks") for m in entry["marks"])
         return log_audit.compare(Schedule(TAPE), EPOCH_MS, pa.table(log), marks)
 

@@ -158,11 +158,11 @@ def test_what_a_daemon_uses_is_booked_to_the_engine_and_its_parent_is_not(tmp_pa
     processes, books = Processes(lambda: {ENGINE: child.pid}), Books()
     wait_until(lambda: len(child.members()) == 2, deadline_s=20, what="the daemon")
     members = child.members()
-    seen = [each for each in processes.look() if each.part == ENGINE]
+    seen = [each for each in processes.sample() if each.part == ENGINE]
     parent = next(each for each in seen if each.pid not in {process.pid for process in members})
 
     def used_s() -> float:
-        return books.take(processes.look())[ENGINE].cpu.total_s
+        return books.take(processes.sample())[ENGINE].cpu.total_s
 
     wait_until(
         lambda: used_s() >= 0.4, deadline_s=60, what="almost half a second of its CPU", state=lambda: str(used_s())

@@ -16,7 +16,7 @@ from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.judging import log_audit
 from harness.kafka_log import parallel_readers, recount
-from harness.kafka_log.parallel_readers import Topic
+from harness.kafka_log.parallel_readers import LogSource
 from harness.model import HarnessError, KafkaAddress, TapeSpec
 from harness.services.kafka import delete_records, end_offsets
 from workloads.ad_impressions.codec import AdCodec
@@ -95,7 +95,7 @@ def test_several_processes_read_what_one_reads(kafka_address, filled, tmp_path):
     ends = end_offsets(kafka_address, filled)
     delete_records(kafka_address, filled, {1: 2500})
     alone = recount.read(kafka_address, filled, ends, CODEC, stamped=True)
-    parts = [*parallel_readers.read_in_parts(Topic(kafka_address, filled, SPEC, stamped=True), ends, tmp_path)]
+    parts = [*parallel_readers.read_in_parts(LogSource(kafka_address, filled, SPEC, stamped=True), ends, tmp_path)]
     log = recount.joined(parts)
 
     assert len(parts) > len(ends)
@@ -106,7 +106,7 @@ def test_several_processes_read_what_one_reads(kafka_address, filled, tmp_path):
 
 @pytest.mark.usefixtures("by_two")
 def test_nothing_is_left_of_readers_that_nobody_listens_to(kafka_address, filled, tmp_path):
-    topic = Topic(kafka_address, filled, SPEC, stamped=False)
+    topic = LogSource(kafka_address, filled, SPEC, stamped=False)
     with closing(parallel_readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)) as parts:
         assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
         assert readers_of_ours()
@@ -116,7 +116,7 @@ def test_nothing_is_left_of_readers_that_nobody_listens_to(kafka_address, filled
 
 @pytest.mark.usefixtures("by_two")
 def test_what_a_reader_refuses_is_said_in_its_words(kafka_address, filled, tmp_path):
-    topic = Topic(kafka_address, f"{filled}-gone", SPEC, stamped=False)
+    topic = LogSource(kafka_address, f"{filled}-gone", SPEC, stamped=False)
 
     with pytest.raises(HarnessError, match=r"KafkaException: .*Unknown"):
         list(parallel_readers.read_in_parts(topic, {0: 10, 1: 10}, tmp_path))
@@ -125,7 +125,7 @@ def test_what_a_reader_refuses_is_said_in_its_words(kafka_address, filled, tmp_p
 
 @pytest.mark.usefixtures("by_two")
 def test_a_reader_that_was_killed_is_named(kafka_address, filled, tmp_path):
-    topic = Topic(kafka_address, filled, SPEC, stamped=False)
+    topic = LogSource(kafka_address, filled, SPEC, stamped=False)
     parts = parallel_readers.read_in_parts(topic, end_offsets(kafka_address, filled), tmp_path)
     assert [len(next(parts)["offset"]) for _ in range(2)] == [0, 2000]
     for each in readers_of_ours():

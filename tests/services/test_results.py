@@ -122,7 +122,7 @@ def test_a_key_that_vanished_is_read_again(client, flicker):
 
 
 def test_a_key_that_vanishes_at_each_look_is_a_finding(client, flicker):
-    flicker(times=10 * redis_scan.MOST_LOOKS)
+    flicker(times=10 * redis_scan.MOST_POLLS)
     _, strays = counts(redis_scan.scan(client))
 
     assert [(stray.where, stray.kind) for stray in strays] == [("flickers", "number")]

@@ -29,7 +29,7 @@ from harness.judging import verdicts
 from harness.judging.judge import judge
 from harness.judging.stored_run import LOG, StoredRun
 from harness.kafka_log import parallel_readers, recount
-from harness.kafka_log.parallel_readers import Topic
+from harness.kafka_log.parallel_readers import LogSource
 from harness.measuring import measure
 from harness.model import FaultSpec, KafkaAddress, RunSpec
 from harness.rundir.store import Store
@@ -294,7 +294,7 @@ def recount_log(arguments: Arguments) -> Cost:
     consumer = _consumer(arguments)
     ends = _ends(consumer, arguments.topic)
     consumer.close()
-    topic = Topic(KafkaAddress(arguments.bootstrap), arguments.topic, tape_of(RATE_PER_S).spec, stamped=False)
+    topic = LogSource(KafkaAddress(arguments.bootstrap), arguments.topic, tape_of(RATE_PER_S).spec, stamped=False)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         meter, run = Meter(), Store(Path(folder))
         with closing(parallel_readers.read_in_parts(topic, ends, run.logs)) as parts:

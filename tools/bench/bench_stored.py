@@ -31,7 +31,7 @@ from harness.load.certificate import certify
 from harness.model import Batch, BatchLog, EngineManifest, EngineReport, RunSpec, Sentinel, SentinelKind
 from harness.results.glitches import Glitches
 from harness.results.redis_scan import HASH, Row, as_columns
-from harness.results.sampler import LOOK_EVERY_S, sampled_keys
+from harness.results.sampler import POLL_EVERY_S, sampled_keys
 from harness.rundir.store import Store
 from tools.bench.bench_records import EPOCH_MS
 from workloads.base import COUNTS, Values
@@ -202,7 +202,7 @@ class _Made:
         tell("epoch", at_ms=EPOCH_MS, epoch_ms=EPOCH_MS)
         tell("certificate", at_ms=self._end_ms, certificate=certificate)
         tell("marks", at_ms=self._end_ms, marks=self._closing)
-        periods = dict.fromkeys(("period_ms", "period_p99_ms", "period_max_ms"), LOOK_EVERY_S * 1000)
+        periods = dict.fromkeys(("period_ms", "period_p99_ms", "period_max_ms"), POLL_EVERY_S * 1000)
         tell(
             "observer",
             **periods,

@@ -31,7 +31,7 @@ class Arrow:
         """Return a column for each field, with an object as a struct. A field with a list of texts becomes a
         dictionary.
         """
-        return pa.table({name: self._whole(field, name, columns) for name, field in self._fields.items()})
+        return pa.table({name: self._array(field, name, columns) for name, field in self._fields.items()})
 
     def flat(self, path: str, column: NDArray[Any]) -> pa.Array:
         """Convert one column without unknown numbers."""
@@ -59,10 +59,10 @@ class Arrow:
             return np.asarray(pc.fill_null(pc.index_in(column, self._names(field, path)), UNKNOWN)).astype(np.int64)
         return units(column) if isinstance(field, Decimal) else np.asarray(column)
 
-    def _whole(self, field: Field, path: str, columns: Mapping[str, NDArray[Any]]) -> pa.Array:
+    def _array(self, field: Field, path: str, columns: Mapping[str, NDArray[Any]]) -> pa.Array:
         if not isinstance(field, Nested):
             return self.flat(path, columns[path])
-        inner = [self._whole(each, f"{path}.{name}", columns) for name, each in field.fields.items()]
+        inner = [self._array(each, f"{path}.{name}", columns) for name, each in field.fields.items()]
         return pa.StructArray.from_arrays(inner, names=list(field.fields))
 
     def _names(self, field: Named, path: str) -> pa.Array:

@@ -24,13 +24,13 @@ from harness.util.toml_reader import (
     Reader,
     expected,
     flag,
+    integer,
     one_of,
     parsed,
     read,
     table,
     text,
     text_of,
-    whole,
 )
 from workloads.declared import domains, oracle
 from workloads.declared.avro_records import AvroRecords
@@ -172,7 +172,7 @@ def _event(value: dict[str, Any], schema: Reader) -> dict[str, Any]:
     keys: dict[str, Reader] = {
         "format": one_of(*FORMATS),
         "schema": schema,
-        "registry_id": whole(0, (1 << 31) - 1),
+        "registry_id": integer(0, (1 << 31) - 1),
         "fields": read_fields,
     }
     found = read(value, keys, "event", optional=frozenset({"format", "schema", "registry_id"}))
@@ -202,7 +202,7 @@ def _question(value: dict[str, Any], fields: Fields, tables: tuple[Table, ...]) 
         "keys": distinct,
         "values": _values,
         "merge": flag,
-        "step_ms": whole(1, MOST_STEP_MS),
+        "step_ms": integer(1, MOST_STEP_MS),
         "domains": table,
     }
     found = read(value, keys, "oracle", optional=frozenset({"merge", "step_ms", "domains"}))

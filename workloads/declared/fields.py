@@ -16,7 +16,7 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from harness.util.suggest import nearest
-from harness.util.toml_reader import MistakeError, expected, one_of, read, table, text, texts, whole
+from harness.util.toml_reader import MistakeError, expected, integer, one_of, read, table, text, texts
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000
@@ -152,7 +152,7 @@ def read_field(where: str, value: Any) -> Field:
 
 
 def _uuid(where: str, keys: dict[str, Any]) -> Field:
-    return Uuid(**read(keys, {"of": whole(1, MOST_VALUES)}, where))
+    return Uuid(**read(keys, {"of": integer(1, MOST_VALUES)}, where))
 
 
 def _choice(where: str, keys: dict[str, Any]) -> Field:
@@ -178,14 +178,14 @@ def distinct(where: str, value: Any) -> tuple[str, ...]:
 def _weights(where: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         raise expected(where, value, "a list of whole numbers")
-    found = tuple(whole(0, 1_000_000)(f"{where}[{index}]", item) for index, item in enumerate(value))
+    found = tuple(integer(0, 1_000_000)(f"{where}[{index}]", item) for index, item in enumerate(value))
     if not any(found):
         raise expected(where, value, "at least one weight above 0")
     return found
 
 
 def _zipf(where: str, keys: dict[str, Any]) -> Field:
-    readers = {"of": whole(1, MOST_KEYS), "exponent": _quarters, "prefix": text}
+    readers = {"of": integer(1, MOST_KEYS), "exponent": _quarters, "prefix": text}
     found = read(keys, readers, where, optional=frozenset({"exponent", "prefix"}))
     return Zipf(found["of"], found.get("exponent", 4), found.get("prefix", ""))
 
@@ -204,7 +204,7 @@ def _number(where: str, value: Any) -> Exact:
 
 
 def _integer(where: str, keys: dict[str, Any]) -> Field:
-    any_whole = whole(-LARGEST, LARGEST)
+    any_whole = integer(-LARGEST, LARGEST)
     found = read(keys, {"from": any_whole, "to": any_whole}, where)
     _check_range(where, found["from"], found["to"], "whole numbers")
     return Integer(found["from"], found["to"])
@@ -212,7 +212,7 @@ def _integer(where: str, keys: dict[str, Any]) -> Field:
 
 def _decimal(where: str, keys: dict[str, Any]) -> Field:
     found = read(
-        keys, {"from": _number, "to": _number, "digits": whole(1, MOST_DIGITS)}, where, optional=frozenset({"digits"})
+        keys, {"from": _number, "to": _number, "digits": integer(1, MOST_DIGITS)}, where, optional=frozenset({"digits"})
     )
     digits = found.get("digits", 2)
     low, high = (_units(f"{where}.{end}", found[end], digits) for end in ("from", "to"))
@@ -238,8 +238,8 @@ def _check_range(where: str, low: int, high: int, things: str) -> None:
 
 
 def _text(where: str, keys: dict[str, Any]) -> Field:
-    length = whole(1, LONGEST_TEXT)
-    found = read(keys, {"of": whole(1, MOST_TEXTS), "from": length, "to": length}, where, optional=frozenset({"of"}))
+    length = integer(1, LONGEST_TEXT)
+    found = read(keys, {"of": integer(1, MOST_TEXTS), "from": length, "to": length}, where, optional=frozenset({"of"}))
     _check_range(where, found["from"], found["to"], "letters")
     return Text(found.get("of", MOST_TEXTS), found["from"], found["to"])
 

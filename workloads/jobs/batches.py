@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from workloads.jobs.progress_log import ProgressLog
 
-LOOK_EVERY_S = 0.05
+POLL_EVERY_S = 0.05
 
 Offsets = dict[str, int]  # partition -> first offset after the batch
 
@@ -33,7 +33,7 @@ def run(
     """
     progress, done = ProgressLog(path), Offsets()
     batch = progress.next_batch()
-    while not told.wait(LOOK_EVERY_S):
+    while not told.wait(POLL_EVERY_S):
         ends = ends_now()
         if ends == done:
             continue

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from workloads.jobs.orders import Config
+from workloads.jobs.run_config import Config
 
 NAME = re.compile(r"(\d+)-(\d+)-(\d+)\.json(?:\.gz)?")
 PACKED = ".gz"

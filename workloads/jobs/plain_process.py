@@ -13,8 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
-from workloads.jobs.orders import Config
 from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.run_config import Config
 
 OFFSETS_KEY = "reference:offsets"
 BATCH_FIELD = "batch"

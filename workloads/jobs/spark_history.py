@@ -34,7 +34,7 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import history_files
-from workloads.jobs.orders import OWN_OPTION, Config
+from workloads.jobs.run_config import OWN_OPTION, Config
 from workloads.jobs.spark_stream import LOT, Reader, of_topic, read_records
 
 WAY_OPTION = OWN_OPTION + "history"

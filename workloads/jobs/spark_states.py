@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import read_config
+from workloads.jobs.run_config import read_config
 
 INTERNAL = "$"  # prefix of timers, which Spark stores with the state of a processor
 

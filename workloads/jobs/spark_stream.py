@@ -30,8 +30,8 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from workloads.jobs.orders import OWN_OPTION, Config, await_services, engine_options
 from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.run_config import OWN_OPTION, Config, await_services, engine_options
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"

@@ -95,7 +95,7 @@ def newest_committed(checkpoint: Path, since: int = -1) -> tuple[int, dict[int, 
         return None
 
 
-def seam(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def restart_offsets(checkpoint: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the ends of the newest commit and of the newest plan, by partition; empty if they can't be read."""
     newest, plans = newest_commit(checkpoint), numbers(checkpoint / "offsets")
     try:
@@ -173,7 +173,7 @@ def numbers(folder: Path) -> list[int]:
 
 
 def _copy(content: bytes, target: Path, written_ns: int) -> None:
-    if not _whole(content):
+    if not _is_complete(content):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     half_done = target.with_name(f".{target.name}.tmp")
@@ -182,7 +182,7 @@ def _copy(content: bytes, target: Path, written_ns: int) -> None:
     half_done.replace(target)
 
 
-def _whole(content: bytes) -> bool:
+def _is_complete(content: bytes) -> bool:
     """Detect a torn file: every one of these files ends with a JSON object."""
     last_line = content.rstrip(b"\n").rpartition(b"\n")[2]
     try:

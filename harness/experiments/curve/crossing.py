@@ -183,8 +183,8 @@ def _quantiles_ms(often: NDArray[np.int64], blocks: NDArray[np.int64]) -> Floats
     filled = np.flatnonzero(blocks.any(axis=0))
     least, most = filled[0], filled[-1] + 1
     up_to = np.cumsum(often @ blocks[:, least:most], axis=1)
-    place = least + np.argmax(up_to >= 0.99 * up_to[:, -1:], axis=1)
-    return np.asarray(np.append(EDGES_MS, np.inf)[place])
+    index = least + np.argmax(up_to >= 0.99 * up_to[:, -1:], axis=1)
+    return np.asarray(np.append(EDGES_MS, np.inf)[index])
 
 
 def _by_visits(at: Sequence[Sequence[Measured]]) -> Floats:

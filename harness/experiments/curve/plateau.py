@@ -108,8 +108,8 @@ class Latencies:
         level_ms = max(plateau.from_ms, plateau.until_ms - count * BLOCK_MS)
         inside = (due_ms >= level_ms) & (due_ms < plateau.until_ms)
         block = ((due_ms[inside] - level_ms) // BLOCK_MS).astype(np.int64)
-        place = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, for events never seen, is beyond the last edge
-        flat = np.bincount(block * (len(EDGES_MS) + 1) + place, minlength=count * (len(EDGES_MS) + 1))
+        index = np.searchsorted(EDGES_MS, took_ms[inside])  # infinity, for events never seen, is beyond the last edge
+        flat = np.bincount(block * (len(EDGES_MS) + 1) + index, minlength=count * (len(EDGES_MS) + 1))
         return cls(flat.reshape(count, -1))
 
     @property
@@ -122,8 +122,8 @@ class Latencies:
         total = int(counts.sum())
         if not total:
             return float("nan")
-        place = int(np.searchsorted(np.cumsum(counts), max(1, np.ceil(share * total - 1e-9))))
-        return float(EDGES_MS[place]) if place < len(EDGES_MS) else float("inf")
+        index = int(np.searchsorted(np.cumsum(counts), max(1, np.ceil(share * total - 1e-9))))
+        return float(EDGES_MS[index]) if index < len(EDGES_MS) else float("inf")
 
 
 NO_FLOATS: Floats = np.zeros(0)

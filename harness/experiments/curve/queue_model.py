@@ -52,10 +52,10 @@ class Machines:
         return self._read(self._when_s, self._read(self._done_s, begun_s) + work_s)
 
     def _read(self, table: Floats, at: Floats) -> Floats:
-        place = np.minimum(at / STEP_S, table.shape[1] - 1.001)
-        low = place.astype(np.int64)
+        position = np.minimum(at / STEP_S, table.shape[1] - 1.001)
+        low = position.astype(np.int64)
         before, after = table[self._lanes, low], table[self._lanes, low + 1]
-        return np.asarray(before + (after - before) * (place - low))
+        return np.asarray(before + (after - before) * (position - low))
 
 
 def late_shares(
@@ -102,9 +102,9 @@ class Offered:
     def by(self, at_s: Floats) -> Floats:
         """Return how many events are due at a moment of each lane."""
         lanes = np.arange(self.lanes)
-        place = np.minimum(at_s / self.window_s, len(self.rates) - 0.5).astype(np.int64)
-        within_s = np.minimum(at_s - place * self.window_s, self.window_s)
-        return np.asarray(self.due[place, lanes] + self.rates[place, lanes] * within_s)
+        position = np.minimum(at_s / self.window_s, len(self.rates) - 0.5).astype(np.int64)
+        within_s = np.minimum(at_s - position * self.window_s, self.window_s)
+        return np.asarray(self.due[position, lanes] + self.rates[position, lanes] * within_s)
 
 
 @dataclass

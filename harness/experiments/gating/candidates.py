@@ -97,14 +97,14 @@ def _is_known(text: str) -> bool:
 
 @contextmanager
 def _checked_out(top: Path, commit: str) -> Iterator[Path]:
-    place = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-gate-")))
-    folder = place / top.name
+    checkout = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-gate-")))
+    folder = checkout / top.name
     try:
         _must("git", "clone", "--quiet", "--shared", "--no-checkout", str(top), str(folder))
         _must("git", "-C", str(folder), "checkout", "--quiet", "--detach", commit)
         yield folder
     finally:
-        owners.release_folder(place)
+        owners.release_folder(checkout)
 
 
 def _inside(top: Path, engine: str) -> Path:

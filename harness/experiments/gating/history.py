@@ -221,33 +221,33 @@ def versions_of(run: Store) -> dict[str, str]:
 # ---------------------------------------------------------------- Writing
 
 
-def is_folder(place: str) -> bool:
+def is_folder(location: str) -> bool:
     """Return True for an existing folder, or a path that ends with a slash."""
-    return place.endswith("/") or Path(place).is_dir()
+    return location.endswith("/") or Path(location).is_dir()
 
 
-def refuse_unwritable(option: str, place: str) -> None:
-    path = Path(place).absolute()
+def refuse_unwritable(option: str, location: str) -> None:
+    path = Path(location).absolute()
     there = next(each for each in (path, *path.parents) if each.exists())
     if not os.access(there, os.W_OK) or (there != path and not there.is_dir()):
-        raise UsageError(f"{option} {place} can't be written: {there} is no folder or file that you may write to.")
+        raise UsageError(f"{option} {location} can't be written: {there} is no folder or file that you may write to.")
 
 
-def refuse_unusable(place: str) -> None:
+def refuse_unusable(location: str) -> None:
     """Refuse a path before a gate runs, if it can't be written or holds something other than a history."""
-    refuse_unwritable("--history", place)
-    path = Path(place)
+    refuse_unwritable("--history", location)
+    path = Path(location)
     if path.exists() and (list(path.glob(PATTERN)) if path.is_dir() else path.stat().st_size):
         read(path)
 
 
-def add(place: str, entry: Entry) -> Path:
+def add(location: str, entry: Entry) -> Path:
     """Append one line, whole or not at all, and safe with concurrent writers.
 
     The content before it stays as it is; if that ends in half a line, this one begins on a line of its own.
     """
-    path = Path(place)
-    if is_folder(place):
+    path = Path(location)
+    if is_folder(location):
         path /= f"{entry.at:%Y%m%d-%H%M%S}-{entry.head.commit[:COMMIT_LETTERS] or 'gate'}.jsonl"
     line = encoded(entry)
     try:

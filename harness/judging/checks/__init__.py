@@ -1,6 +1,6 @@
 """The checks of a run.
 
-Each is a pure function of a Case, in a file of its own. To add one, write a file and add a line here.
+Each is a pure function of `RunFacts`, in a file of its own. To add one, write a file and add a line here.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from harness.judging.checks import (
     vanishing,
     wrong,
 )
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 
-CHECKS: dict[str, Callable[[Case], CheckResult]] = {
+CHECKS: dict[str, Callable[[RunFacts], CheckResult]] = {
     "edited": edited.check,
     "evidence": evidence.check,
     "vacuity": vacuity.check,
@@ -72,12 +72,12 @@ CHECKS: dict[str, Callable[[Case], CheckResult]] = {
 }
 
 
-def run_all(case: Case) -> tuple[CheckResult, ...]:
+def run_all(case: RunFacts) -> tuple[CheckResult, ...]:
     """Run every check. One that raises is UNKNOWN: a broken checker must never let a run pass."""
     return tuple(_guarded(name, check, case) for name, check in CHECKS.items())
 
 
-def _guarded(name: str, check: Callable[[Case], CheckResult], case: Case) -> CheckResult:
+def _guarded(name: str, check: Callable[[RunFacts], CheckResult], case: RunFacts) -> CheckResult:
     try:
         if (unasked := unread.missing(case, name)) is not None:
             return unasked

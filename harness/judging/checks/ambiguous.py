@@ -7,12 +7,12 @@ cell in a topic are no second values: they replace the earlier ones.
 from __future__ import annotations
 
 from harness.evidence.observed import Ambiguity
-from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     found = case.observed.ambiguities
     if not found:
         return CheckResult("ambiguous", Outcome.PASS, "no cell has two values")
@@ -29,7 +29,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _witness(case: Case, each: Ambiguity) -> Witness:
+def _witness(case: RunFacts, each: Ambiguity) -> Witness:
     return Witness(
         case.cell_name(each.cell),
         f"one value of its {each.what}",

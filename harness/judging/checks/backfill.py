@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from harness.evidence.ledger import Difference, Expectation, Ledger
 from harness.evidence.observed import Observed
-from harness.judging.checks.case import Case, join
+from harness.judging.checks.case import RunFacts, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 NAME = "backfill"
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if case.backfill is None:
         return CheckResult(NAME, Outcome.PASS, "not requested")
     if case.backfill.broke_off or case.backfilled is None:
@@ -36,16 +36,16 @@ def check(case: Case) -> CheckResult:
     return CheckResult(NAME, Outcome.PASS, sentence, witnesses=tuple(_late(case)))
 
 
-def _wrong(case: Case, seen: Observed) -> list[Difference]:
+def _wrong(case: RunFacts, seen: Observed) -> list[Difference]:
     everything = _everything(case)
     return case.doubt_in_all.widened(Expectation(everything, everything)).differences(seen.counts)
 
 
-def _everything(case: Case) -> Ledger:
+def _everything(case: RunFacts) -> Ledger:
     return case.fold(case.events.id == case.events.id)
 
 
-def _because(case: Case, seen: Observed) -> str:
+def _because(case: RunFacts, seen: Observed) -> str:
     """A job makes this mistake if it adds to the totals that it finds."""
     half = case.half_backfilled
     if half is None or not half.counts or seen.counts - _everything(case) != half.counts:
@@ -53,7 +53,7 @@ def _because(case: Case, seen: Observed) -> str:
     return ": exactly what it had written when it was killed, so it adds to the results that it finds"
 
 
-def _missed(case: Case, seen: Observed) -> str:
+def _missed(case: RunFacts, seen: Observed) -> str:
     """Return why the requested kill proves nothing; "" if it came between the first and the last write."""
     if case.half_backfilled is None:
         return "it was not killed, because it was done before half of its results were seen"
@@ -62,7 +62,7 @@ def _missed(case: Case, seen: Observed) -> str:
     return f"its kill does not prove anything: {_half(case.half_backfilled, seen)} were written by then"
 
 
-def _landed(case: Case, seen: Observed) -> str:
+def _landed(case: RunFacts, seen: Observed) -> str:
     if case.backfill is None or case.half_backfilled is None:
         return ""
     return f"; {case.backfill.killed}, when {_half(case.half_backfilled, seen)} were written, and it was started again"
@@ -72,7 +72,7 @@ def _half(half: Observed, seen: Observed) -> str:
     return f"{len(half.counts):,} of {many(len(seen.counts), 'cell')}"
 
 
-def _beside_the_stream(case: Case, seen: Observed) -> str:
+def _beside_the_stream(case: RunFacts, seen: Observed) -> str:
     apart: Ledger = seen.counts - case.observed.counts
     if not apart:
         return f"the batch holds the same as the stream in all {many(len(seen.counts), 'cell')}"
@@ -83,7 +83,7 @@ def _beside_the_stream(case: Case, seen: Observed) -> str:
     return f"the batch holds {more} more in {cells}: exactly those that the stream dropped as late, {ids}"
 
 
-def _late(case: Case) -> Iterator[Witness]:
+def _late(case: RunFacts) -> Iterator[Witness]:
     """Yield each event that only the batch counts; verdict.json holds all of them."""
     for row in case.dropped.nonzero()[0].tolist():
         number, cell = f"{int(case.events.id[row]):012x}", case.cell_name(int(case.events.cell[row]))

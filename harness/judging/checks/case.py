@@ -55,7 +55,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Case:
+class RunFacts:
     """Everything known about one run when it is judged."""
 
     spec: RunSpec
@@ -377,7 +377,7 @@ def _larger(one: Ledger, other: Mapping[int, int]) -> Ledger:
     return Ledger((cell, max(one.count(cell), other.get(cell, 0))) for cell in {*one, *other})
 
 
-def nobody_looked(name: str, case: Case) -> CheckResult:
+def nobody_looked(name: str, case: RunFacts) -> CheckResult:
     """Return the result of a check of polls if there were none.
 
     If it was known before the run that results can't be polled, nothing is claimed; otherwise evidence is missing.

@@ -12,7 +12,7 @@ import numpy as np
 from harness.evidence.ledger import Difference, Ledger
 from harness.evidence.observed import NO_BATCH
 from harness.judging.checks import removed, reruns, seam
-from harness.judging.checks.case import Case, join
+from harness.judging.checks.case import RunFacts, join
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
 from harness.util.texts import clock, many
@@ -21,7 +21,7 @@ from workloads.base import Kind
 FEW = 0.1  # of the windows may hold a maximum that is wrong for another reason
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     over = [d for d in case.differences_of(COUNTS) if d.surplus > 0 and d.may > 0]
     if not over:
         return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
@@ -39,7 +39,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _others(case: Case, over: list[Difference]) -> str:
+def _others(case: RunFacts, over: list[Difference]) -> str:
     """Detect that events were counted that should not count here.
 
     An event that counts twice makes no maximum larger, and one that counts in another window is missing from its own.
@@ -54,7 +54,7 @@ def _others(case: Case, over: list[Difference]) -> str:
     return f": the job counts events that must not count here, because {larger} too large as well"
 
 
-def _cause(case: Case, over: list[Difference]) -> str:
+def _cause(case: RunFacts, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     windows = _windows(case, over)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
@@ -66,13 +66,13 @@ def _cause(case: Case, over: list[Difference]) -> str:
     return windows
 
 
-def _windows(case: Case, over: list[Difference]) -> str:
+def _windows(case: RunFacts, over: list[Difference]) -> str:
     """Format the windows' starts; "" if cells have no time."""
     begins_ms = [each for each in case.begins_ms(d.cell for d in over) if each]
     return f", windows {join(dict.fromkeys(map(clock, begins_ms)), 4)}" if begins_ms else ""
 
 
-def _counts_of(case: Case, batch: int) -> Ledger:
+def _counts_of(case: RunFacts, batch: int) -> Ledger:
     return case.fold((case.batch == batch) & ~case.dropped)
 
 
@@ -85,6 +85,6 @@ def _how_often(counts: Ledger, surplus: Ledger) -> int:
     return times if Ledger((cell, times * count) for cell, count in counts.items()) == surplus else 0
 
 
-def _why(case: Case, batch: int) -> str:
+def _why(case: RunFacts, batch: int) -> str:
     faults = [f for f in case.faults if f.landed and f.batch == batch and f.replayed]
     return f", which was replayed after {faults[0].spec.text}" if faults else ""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.evidence.changed_query import CutoverRule
 from harness.evidence.grouping import numbered, rows_of_groups
 from harness.evidence.observed import Watched
-from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
@@ -25,7 +25,7 @@ TOLERANCE_US = 1_000_000
 NOWHERE = -1
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("early", case)
     if _another_question(case):
@@ -60,22 +60,22 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _another_question(case: Case) -> bool:
+def _another_question(case: RunFacts) -> bool:
     return case.change is not None and case.change.means is not CutoverRule.CARRY
 
 
-def impossible(case: Case, seen: Watched) -> NDArray[np.bool_]:
+def impossible(case: RunFacts, seen: Watched) -> NDArray[np.bool_]:
     """Select seen counts that are larger than the events sent by then: they are no counts."""
     if case.oracle.merges or case.log_unread or _another_question(case):  # then it is unknown
         return np.zeros(len(seen.cell), dtype=np.bool_)
     return _more_than(case, seen, _most_by(case, seen))
 
 
-def _more_than(case: Case, seen: Watched, most: Ints) -> NDArray[np.bool_]:
+def _more_than(case: RunFacts, seen: Watched, most: Ints) -> NDArray[np.bool_]:
     return np.asarray((seen.count > most) & np.isin(seen.cell, _judged(case)))
 
 
-def _most_by(case: Case, seen: Watched) -> Ints:
+def _most_by(case: RunFacts, seen: Watched) -> Ints:
     """Return the largest value that each cell can have held when it was seen."""
     most = _sent_by(case, seen.cell, seen.at_us + TOLERANCE_US)
     others = np.flatnonzero(case.are(seen.cell, {Kind.MONOTONE}))
@@ -83,14 +83,14 @@ def _most_by(case: Case, seen: Watched) -> Ints:
     return most
 
 
-def _judged(case: Case) -> Ints:
+def _judged(case: RunFacts) -> Ints:
     """Return expected cells that are not too large at the end, and whose sent events are all in the log."""
     over = {*(d.cell for d in case.differences_of(GROWING) if d.surplus > 0), *case.doubt_in_all.missing, *case.unsure}
     counted = case.only(case.expectation.may, GROWING)
     return np.array([cell for cell in counted if cell not in over], dtype=np.int64)
 
 
-def _sent_by(case: Case, code: Ints, at_us: Ints) -> Ints:
+def _sent_by(case: RunFacts, code: Ints, at_us: Ints) -> Ints:
     """Count the events of each cell that were sent by each time."""
     if not len(code):
         return np.zeros(0, dtype=np.int64)

@@ -7,13 +7,13 @@ digests is judged, but never passes.
 from __future__ import annotations
 
 from harness.evidence.observed import Edits
-from harness.judging.checks.case import Case, join
+from harness.judging.checks.case import RunFacts, join
 from harness.model import CheckResult, Outcome, Witness
 
 SHOWN = 8
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     return of(case.edits)
 
 

@@ -7,7 +7,7 @@ was down `unserved`. These are UNKNOWN, because its behaviour without that is un
 
 from __future__ import annotations
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, EngineReport, Outcome, Witness
 
 LAST_LINES = 5
@@ -15,7 +15,7 @@ MANIFEST = "manifest.toml"
 KEPT_FROM_IT = frozenset({"starved", "no-memory", "no-room", "unserved"})  # states with a cause outside of the engine
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     report = case.engine
     sentence = "; ".join([report.detail, *case.notes])
     if report.state in ("drained", "unsettled"):

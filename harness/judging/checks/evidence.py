@@ -7,7 +7,7 @@ not return, and progress that reports records before they can have been read.
 from __future__ import annotations
 
 from harness.judging import impossible_progress
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 from workloads.base import NEVER
 
@@ -22,7 +22,7 @@ FAILED_FIRST = CheckResult(
 )
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if case.not_read:
         return CheckResult("evidence", Outcome.UNKNOWN, case.not_read, word="unread", count=1, blame="evidence")
     contradictions = [*case.contradictions, *_told_ahead(case)]
@@ -38,7 +38,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _told_ahead(case: Case) -> list[str]:
+def _told_ahead(case: RunFacts) -> list[str]:
     """Ignore lines with times outside the run, which `stale` reports."""
     begun_ms, ended_ms = case.span_ms or (0, NEVER)
     told = [line for line in case.told if begun_ms <= line.at_ms <= ended_ms]

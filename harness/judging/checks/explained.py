@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harness.evidence.ledger import Ledger
 from harness.judging import lateness
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import INDEX_BITS, MARK_SERVER, FaultReport
 from harness.util.texts import clock, many
@@ -62,7 +62,7 @@ class Missing:
         return np.bincount(self.place[events], minlength=len(self.cells))
 
 
-def missing(case: Case) -> Missing:
+def missing(case: RunFacts) -> Missing:
     """Collect the deficits. Sentinel records are sent when an engine has nothing else to do, and are left out."""
     may, seen = case.only(case.allowed.may, COUNTS), case.observed.counts
     rows = np.flatnonzero((case.sent_us > 0) & (case.events.id >> INDEX_BITS != MARK_SERVER) & ~case.dropped)
@@ -72,7 +72,7 @@ def missing(case: Case) -> Missing:
     return Missing(cells, lacks, place, case.sent_us[rows], rows)
 
 
-def by_restart(case: Case) -> str:
+def by_restart(case: RunFacts) -> str:
     """Explain missing events by an engine that came back from a fault without state, with older state, or at a later
     offset.
 
@@ -89,7 +89,7 @@ def by_restart(case: Case) -> str:
     return ""
 
 
-def by_watermark(case: Case) -> str:
+def by_watermark(case: RunFacts) -> str:
     """Explain missing events by a watermark that is shorter than the declared lateness.
 
     Return "" if it does not explain them, or a random loss explains them as well.
@@ -109,7 +109,7 @@ def by_watermark(case: Case) -> str:
     return SHORTER.format(case.spec.watermark_ms / 1000) if best_ms < case.spec.watermark_ms else ""
 
 
-def by_one_window(case: Case) -> str:
+def by_one_window(case: RunFacts) -> str:
     """If windows overlap, explain missing counts by events that are counted in only one of their windows."""
     if case.counts_of_event == 1:
         return ""
@@ -126,7 +126,7 @@ def by_one_window(case: Case) -> str:
     return ""
 
 
-def by_names(case: Case) -> str:
+def by_names(case: RunFacts) -> str:
     """Report names of windows that do not hold their events, which excuse no loss.
 
     Return "" if there are none, or the names are not trusted anyway.
@@ -139,7 +139,7 @@ def by_names(case: Case) -> str:
     return f"{lines} a window in which the event does not lie (a window is named by its start, in milliseconds)"
 
 
-def by_forgotten_names(case: Case) -> str:
+def by_forgotten_names(case: RunFacts) -> str:
     """Report that all missing events may have been late, but the engine, which names dropped events, does not name
     them.
     """
@@ -154,7 +154,7 @@ def by_forgotten_names(case: Case) -> str:
     )
 
 
-def _by_itself(case: Case) -> bool:
+def _by_itself(case: RunFacts) -> bool:
     """Return True if the missing events are those that the engine reports as dropped, mostly after their window."""
     rows = np.zeros(len(case.events), dtype=np.bool_)
     if case.batch_log is not None:
@@ -214,7 +214,7 @@ def _hole(found: Missing, edges_us: Ints, back_us: int) -> _Hole:
     return min(holes, key=lambda hole: (hole.unlike, hole.from_us is not None))
 
 
-def _in_words(case: Case, fault: FaultReport, hole: _Hole) -> str:
+def _in_words(case: RunFacts, fault: FaultReport, hole: _Hole) -> str:
     noun = "restart" if case.engine.restarts else "pause" if "pause" in fault.spec.action else "fault"
     restart = f"the {noun} at {clock(fault.at_ms)} ({_since_s(case, fault.at_ms * 1000)}, {fault.spec.text})"
     state, older = (": the engine restarted without its state", ": the engine restarted with an older state")
@@ -231,11 +231,11 @@ def _in_words(case: Case, fault: FaultReport, hole: _Hole) -> str:
     return f"{since} is missing from the cells that went on{older}"
 
 
-def _since_s(case: Case, at_us: int) -> str:
+def _since_s(case: RunFacts, at_us: int) -> str:
     return f"{at_us / 1e6 - case.epoch_ms / 1000:+.1f} s"
 
 
-def _watermark_by_sending(case: Case, found: Missing) -> int | None:
+def _watermark_by_sending(case: RunFacts, found: Missing) -> int | None:
     """Return the watermark that explains the missing events best, if they were read as sent; None: none does.
 
     A backlog was not read in the order of its times.
@@ -245,7 +245,7 @@ def _watermark_by_sending(case: Case, found: Missing) -> int | None:
     return _best(case, found, _newest_ms(case, found) - case.events.closes_ms[found.rows])
 
 
-def _behind(case: Case, found: Missing) -> str:
+def _behind(case: RunFacts, found: Missing) -> str:
     """Check if they were too far behind the newest event, independent of their windows."""
     if case.spec.tape.waits:
         return ""
@@ -253,7 +253,7 @@ def _behind(case: Case, found: Missing) -> str:
     return "" if best_ms is None else BEHIND.format(best_ms / 1000)
 
 
-def _best(case: Case, found: Missing, late_by_ms: Ints) -> int | None:
+def _best(case: RunFacts, found: Missing, late_by_ms: Ints) -> int | None:
     """Return the watermark that explains the missing events best; None: none does."""
     all_of = found.per_cell(np.ones(len(found.rows), dtype=np.bool_))
     fits = {ms: _likelier(found, found.per_cell(late_by_ms >= ms), all_of) for ms in _tried_ms(case, STEPS)}
@@ -261,7 +261,7 @@ def _best(case: Case, found: Missing, late_by_ms: Ints) -> int | None:
     return best_ms if fits[best_ms] >= SURELY else None
 
 
-def _watermark_by_reading(case: Case, found: Missing) -> int | None:
+def _watermark_by_reading(case: RunFacts, found: Missing) -> int | None:
     """Find the watermark by the order in which the engine reports to have read the partitions.
 
     After a repartition, events of a partition that is ahead make those of others late. Within one turn of reading the
@@ -284,7 +284,7 @@ def _watermark_by_reading(case: Case, found: Missing) -> int | None:
     return min(fits, key=lambda ms: fits[ms]) if fits else None
 
 
-def _turns(case: Case, rows: NDArray[np.intp]) -> Ints:
+def _turns(case: RunFacts, rows: NDArray[np.intp]) -> Ints:
     """Return the turn in which each event was first read: before the first progress line that covers it."""
     turn = np.zeros(len(rows), dtype=np.int64)
     partition, offset = case.events.partition[rows], case.events.offset[rows]
@@ -295,12 +295,12 @@ def _turns(case: Case, rows: NDArray[np.intp]) -> Ints:
     return turn
 
 
-def _tried_ms(case: Case, steps: int) -> list[int]:
+def _tried_ms(case: RunFacts, steps: int) -> list[int]:
     tried: list[int] = np.unique(np.linspace(0, case.spec.watermark_ms, steps + 1).astype(np.int64)).tolist()
     return tried
 
 
-def _newest_ms(case: Case, found: Missing) -> Ints:
+def _newest_ms(case: RunFacts, found: Missing) -> Ints:
     """Return the newest event time that was sent up to each event."""
     order = np.argsort(found.sent_us, kind="stable")
     time_ms = case.events.time_ms[found.rows][order]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, FaultReport, Outcome
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if not case.spec.fault.planned:
         return CheckResult("fault", Outcome.PASS, "no fault was planned")
     if not case.faults:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.judging.checks.case import Case, join
+from harness.judging.checks.case import RunFacts, join
 from harness.model import CheckResult, Outcome
 from workloads.base import Kind
 
@@ -30,7 +30,7 @@ ASKED = {
 OF_FIXED_CELLS = frozenset({"early", "stale", "non-monotonic"})
 
 
-def inapplicable(case: Case, name: str) -> CheckResult | None:
+def inapplicable(case: RunFacts, name: str) -> CheckResult | None:
     """Return the result of a check that applies to no value here; None: it applies."""
     if case.oracle.merges and name in OF_FIXED_CELLS:
         return CheckResult(
@@ -42,7 +42,7 @@ def inapplicable(case: Case, name: str) -> CheckResult | None:
     return CheckResult(name, Outcome.PASS, f"does not apply to {join(left_out)}: {ASKED[name][1]}", asked=False)
 
 
-def with_others(case: Case, result: CheckResult) -> CheckResult:
+def with_others(case: RunFacts, result: CheckResult) -> CheckResult:
     """Add to a result the values that it does not judge."""
     left_out = _left_out(case, result.name)
     if not left_out or result.outcome is Outcome.FAIL:  # keep the sentence that a reader sees first short
@@ -50,6 +50,6 @@ def with_others(case: Case, result: CheckResult) -> CheckResult:
     return replace(result, sentence=f"{result.sentence}; not applied to {join(left_out)}: {ASKED[result.name][1]}")
 
 
-def _left_out(case: Case, name: str) -> list[str]:
+def _left_out(case: RunFacts, name: str) -> list[str]:
     asked = ASKED[name][0] if name in ASKED else frozenset(Kind)
     return [value.name for value in case.oracle.values if value.kind not in asked]

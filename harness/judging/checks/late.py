@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from harness.judging.checks import explained
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import Blame, CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if not case.drops_late:
         return CheckResult("late", Outcome.PASS, "this sink keeps late events, so none may be missing")
     if not case.exact and case.engine.state != "drained" and not case.complete:
@@ -50,12 +50,12 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _dropped(case: Case, count: int) -> str:
+def _dropped(case: RunFacts, count: int) -> str:
     """Deficits of cells only show how often events are missing."""
     return f"{many(count, 'event') if case.exact else case.events_said(count)} dropped as late"
 
 
-def _lost(case: Case, cause: str) -> CheckResult:
+def _lost(case: RunFacts, cause: str) -> CheckResult:
     """Report events as lost that may have been late, if the cells show that.
 
     If some are certainly lost, `lost` reports all.
@@ -70,7 +70,7 @@ def _lost(case: Case, cause: str) -> CheckResult:
     return CheckResult("late", Outcome.FAIL, sentence, "lost", missing, "engine", case.witnesses(case.lacking))
 
 
-def _how_known(case: Case, count: int) -> str:
+def _how_known(case: RunFacts, count: int) -> str:
     if not case.exact:
         return f" (inferred from what the cells lack: {_why_inferred(case)})"
     cells = int((case.oracle.codes.keys(case.events.cell[case.dropped]) < case.oracle.groups).sum())
@@ -79,13 +79,13 @@ def _how_known(case: Case, count: int) -> str:
     return f"{several}, each {how}" if count else ""
 
 
-def _why_inferred(case: Case) -> str:
+def _why_inferred(case: RunFacts) -> str:
     if case.batch_log:
         return case.batch_log.note
     return case.named.lacks if case.named else "there is no batch log with the dropped events"
 
 
-def _witnesses(case: Case) -> tuple[Witness, ...]:
+def _witnesses(case: RunFacts) -> tuple[Witness, ...]:
     if not case.exact:
         return case.witnesses(case.left_out)
     dropped = case.dropped.nonzero()[0]
@@ -103,7 +103,7 @@ def _witnesses(case: Case) -> tuple[Witness, ...]:
     )
 
 
-def _explained(case: Case, row: int) -> str:
+def _explained(case: RunFacts, row: int) -> str:
     """Explain a dropped event from the engine's own records."""
     batch, ends_ms = int(case.batch[row]), int(case.events.closes_ms[row])
     if case.batch_log is None:

@@ -7,7 +7,7 @@ So does a log that was filled at another rate than the tape's because of a quota
 from __future__ import annotations
 
 from harness.evidence.observed import Named
-from harness.judging.checks.case import EXAMPLES, Case
+from harness.judging.checks.case import EXAMPLES, RunFacts
 from harness.model import CheckResult, Outcome, Witness
 
 SEEN = {
@@ -19,7 +19,7 @@ SEEN = {
 WORDS = {"missing": "producer-lost", "doubled": "producer-dup", "foreign": "foreign", "altered": "altered"}
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     audit = case.audit
     wrong: dict[str, Named] = {kind: named for kind in WORDS if (named := getattr(audit, kind)).count}
     if case.cut_short and set(wrong) == {"missing"}:

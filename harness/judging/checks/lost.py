@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks import explained, removed, reruns, seam
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
-from harness.util.integers import whole
+from harness.util.integers import parse_int64
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     short = [d for d in case.differences_of(COUNTS) if d.surplus < 0 and d.may > 0]
     few = case.lacking_events
     if not short and not few:
@@ -32,14 +32,16 @@ def check(case: Case) -> CheckResult:
     return _failed(case, short, few, cause, word)
 
 
-def _failed(case: Case, short: list[Difference], few: list[Difference], cause: str, word: str = "lost") -> CheckResult:
+def _failed(
+    case: RunFacts, short: list[Difference], few: list[Difference], cause: str, word: str = "lost"
+) -> CheckResult:
     sentence = _missing(case, short, few, "missing from")
     sentence = f"{sentence}: {cause}" if cause else sentence
     witnesses = case.witnesses([*short, *few])
     return CheckResult("lost", Outcome.FAIL, sentence, word, _count(short, few), "engine", witnesses)
 
 
-def _missing(case: Case, short: list[Difference], few: list[Difference], where: str) -> str:
+def _missing(case: RunFacts, short: list[Difference], few: list[Difference], where: str) -> str:
     """Count missing events, and cells with other values, which do not show a number of events."""
     if not short:
         return f"{many(len(few), 'cell holds', 'cells hold')} too few"
@@ -52,7 +54,7 @@ def _count(short: list[Difference], few: list[Difference]) -> int:
     return -sum(d.surplus for d in short) or len(few)
 
 
-def _cause(case: Case, short: list[Difference]) -> str:
+def _cause(case: RunFacts, short: list[Difference]) -> str:
     return (
         removed.unread(case, short)
         or reruns.skipped(case, short)
@@ -64,7 +66,7 @@ def _cause(case: Case, short: list[Difference]) -> str:
     )
 
 
-def _copies(case: Case, short: list[Difference]) -> str:
+def _copies(case: RunFacts, short: list[Difference]) -> str:
     """A job that removes duplicates is wrong here, because each record of the log counts."""
     rows = case.copies & ~case.dropped
     if not rows.any():
@@ -78,10 +80,10 @@ def _copies(case: Case, short: list[Difference]) -> str:
     )
 
 
-def _orphaned(case: Case, short: list[Difference]) -> str:
+def _orphaned(case: RunFacts, short: list[Difference]) -> str:
     """Report two writers that created the same window at once; "" if no hash is orphaned."""
     orphans = [stray for stray in case.observed.strays if stray.kind == "orphan"]
-    held = sum(whole(stray.value) or 0 for stray in orphans)
+    held = sum(parse_int64(stray.value) or 0 for stray in orphans)
     exactly = "exactly as many" if held == -sum(d.surplus for d in short) else many(held, "event")
     hashes = "1 orphaned hash" if len(orphans) == 1 else f"{len(orphans):,} orphaned hashes"
     return f"{exactly} lie in {hashes}, to which no campaign refers" if orphans else ""

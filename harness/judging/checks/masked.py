@@ -10,14 +10,14 @@ import numpy as np
 
 from harness.evidence import checksums
 from harness.evidence.checksums import Checksum
-from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, join
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 from workloads.base import Kind
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if not case.spec.tape.checksum:
         return CheckResult("masked", Outcome.PASS, _not_asked(case), asked=False)
     right = _counted_right(case)
@@ -47,7 +47,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def covers(case: Case) -> str:
+def covers(case: RunFacts) -> str:
     """Describe what a PASS covers. A count does not show which events it includes, unless ids are summed."""
     kinds = {value.kind for value in case.oracle.values}
     if case.spec.tape.checksum or kinds == {Kind.PER_EVENT}:
@@ -57,7 +57,7 @@ def covers(case: Case) -> str:
     return "by the values; what leaves a value as it is goes unseen"
 
 
-def _not_asked(case: Case) -> str:
+def _not_asked(case: RunFacts) -> str:
     words = "without checksums a loss and a duplicate in one cell cancel unseen"
     may = case.expectation.may
     single = sum(may.count(cell) == 1 for cell in may if case.oracle.codes.key(cell) >= case.oracle.probed_from)
@@ -69,19 +69,19 @@ def _not_asked(case: Case) -> str:
     )
 
 
-def _counted_right(case: Case) -> list[int]:
+def _counted_right(case: RunFacts) -> list[int]:
     """Return cells with an exact expectation and the right count."""
     must, may, seen = case.allowed.must, case.only(case.allowed.may, COUNTS), case.observed.counts
     return sorted(cell for cell, count in may.items() if must.count(cell) == count == seen.count(cell))
 
 
-def _expected(case: Case) -> dict[int, Checksum]:
+def _expected(case: RunFacts) -> dict[int, Checksum]:
     kept = ~case.dropped
     sums = checksums.by_cell(case.events.cell[kept], case.events.id[kept])
     return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
 
 
-def _witness(case: Case, cell: int, expected: Checksum) -> Witness:
+def _witness(case: RunFacts, cell: int, expected: Checksum) -> Witness:
     seen = case.observed.sums[cell]
     members = case.events.id[case.rows_of(cell)]
     pairs, candidates = checksums.swaps(expected, seen, members, members)

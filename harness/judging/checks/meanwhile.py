@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 
 
-def with_faults(case: Case, result: CheckResult) -> CheckResult:
+def with_faults(case: RunFacts, result: CheckResult) -> CheckResult:
     """Append the faults that the sentence does not name yet."""
     if result.outcome is not Outcome.FAIL:
         return result
@@ -30,7 +30,7 @@ def _overlap(fault: FaultReport, witness: Witness) -> bool:
     return fault.at_ms <= witness.until_ms and witness.from_ms <= max(until_ms, fault.at_ms)
 
 
-def _said(case: Case, fault: FaultReport) -> str:
+def _said(case: RunFacts, fault: FaultReport) -> str:
     begin_s = (fault.at_ms - case.epoch_ms) / 1000
     end = f"to {(fault.healed_ms - case.epoch_ms) / 1000:.1f} s" if fault.healed_ms else "on"
     return f"{fault.spec.text} was active from {begin_s:.1f} s {end}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.evidence.changed_query import CutoverRule
 from harness.evidence.observed import Watched
 from harness.judging.checks import early
-from harness.judging.checks.case import EXAMPLES, Case, nobody_looked
+from harness.judging.checks.case import EXAMPLES, RunFacts, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
@@ -50,7 +50,7 @@ class Dip:
     lasted_us: int | None
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("non-monotonic", case)
     asked = case.are(case.watched.cell, GROWING) & ~early.impossible(case, case.watched)
@@ -112,7 +112,7 @@ def _step(dip: Dip) -> tuple[int, int]:
     return dip.after - dip.before, dip.at_us
 
 
-def _witness(case: Case, dip: Dip) -> Witness:
+def _witness(case: RunFacts, dip: Dip) -> Witness:
     back = "and never came back" if dip.lasted_us is None else f"and was back after {dip.lasted_us / 1e6:.1f} s"
     return Witness(
         cell=case.cell_name(dip.cell),

@@ -6,12 +6,12 @@ from the tape (check `log`), the engine is judged by the recount.
 
 from __future__ import annotations
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     difference = case.log_ledger - case.tape_ledger
     if not len(difference):
         return CheckResult(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.judging.checks.case import EXAMPLES, Case, Ints
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if not case.in_order:
         return CheckResult("order", Outcome.PASS, "this sink claims no order")
     if not case.observed.left:
@@ -41,7 +41,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _witness(case: Case, cell: int, behind_ms: int) -> Witness:
+def _witness(case: RunFacts, cell: int, behind_ms: int) -> Witness:
     return Witness(
         cell=case.cell_name(cell),
         expected="before newer ones",
@@ -51,7 +51,7 @@ def _witness(case: Case, cell: int, behind_ms: int) -> Witness:
     )
 
 
-def _left(case: Case) -> tuple[Ints, Ints]:
+def _left(case: RunFacts) -> tuple[Ints, Ints]:
     """Return outputs of logged events, by key and then in the order in which they left, with the events' times."""
     left = case.observed.left
     known, first = np.unique(case.events.cell, return_index=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from harness.evidence.ledger import Difference
 from harness.evidence.observed import Glitch, Stray, Watched
-from harness.judging.checks.case import EXAMPLES, Case, counted, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, counted, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -17,7 +17,7 @@ QUOTES = ("'", '"')
 LONG_ENOUGH = 3  # characters: a common prefix of this length is no accident
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     windows = [d for d in case.differences if d.may == 0 and case.is_empty(d.cell)]
     zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger and case.is_empty(cell)]
     campaigns = [s for s in case.observed.strays if s.kind == "campaign"]
@@ -74,7 +74,7 @@ def _own(keys: Collection[str]) -> str:
     return first if first.startswith(QUOTES) else repr(first)
 
 
-def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:
+def _for_a_while(case: RunFacts, visitors: Sequence[Glitch]) -> list[str]:
     if not visitors:
         return []
     first = visitors[0]
@@ -84,7 +84,7 @@ def _for_a_while(case: Case, visitors: Sequence[Glitch]) -> list[str]:
     ]
 
 
-def _visitors(case: Case) -> list[Glitch]:
+def _visitors(case: RunFacts) -> list[Glitch]:
     """Find unexpected results that were seen during the run and were gone at the end."""
     if case.watched is None:
         return []
@@ -96,18 +96,18 @@ def _visitors(case: Case) -> list[Glitch]:
     return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
 
 
-def _of_one_event(case: Case, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _of_one_event(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Select former cells that have merged: until an earlier event came, each of their events could be the first."""
     if not case.oracle.merges:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.isin(codes, case.events.cell)
 
 
-def _visit(case: Case, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
+def _visit(case: RunFacts, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
     at_us, count = seen.at_us[rows], seen.count[rows]
     name = case.cell_name(int(seen.cell[rows[0]]))
     return Glitch(name, str(count.max()), int(at_us.min()), None if count[-1] else int(at_us.max()))
 
 
-def _empty(case: Case, cell: int) -> Witness:
+def _empty(case: RunFacts, cell: int) -> Witness:
     return Witness(case.cell_name(cell), "no count at all", "0", "no event of the log lies in it")

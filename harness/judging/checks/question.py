@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from harness.evidence.changed_query import CutoverRule
 from harness.judging.changed import Changed
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 
 NAME = "question"
@@ -34,7 +34,7 @@ WRONG = {
 BESIDE_IT = frozenset({"lost", "duplicated", "phantom", "masked", "non-monotonic", "early", "stale"})
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     change = case.change
     if change is None:
         return CheckResult(NAME, Outcome.PASS, "the query did not change")
@@ -66,7 +66,7 @@ def _unproven(change: Changed) -> str:
     return "vacuous" if change.both_sides < FEWEST_CELLS else ""
 
 
-def _way(case: Case, change: Changed) -> str:
+def _way(case: RunFacts, change: Changed) -> str:
     """Return the name of the wrong way; "" if there is none, or it has no name."""
     if change.collisions:
         return "collision"

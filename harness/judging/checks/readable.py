@@ -6,7 +6,7 @@ A planned fault that writes something else explains unreadable counts after it.
 from __future__ import annotations
 
 from harness.evidence.observed import Glitch, Stray
-from harness.judging.checks.case import EXAMPLES, Case, counted
+from harness.judging.checks.case import EXAMPLES, RunFacts, counted
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
 
@@ -15,7 +15,7 @@ EXPECTED = "a whole number"
 PLANTS = frozenset({"redis-wrong-type"})
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     bad = [s for s in case.observed.strays if s.kind == "number"]
     seen = case.watched.unreadable if case.watched else ()
     causes = [f for f in case.faults if f.landed and f.at_ms and f.spec.action in PLANTS]
@@ -46,7 +46,7 @@ def _in_the_end(bad: list[Stray]) -> list[str]:
     return [f"{counted(bad, 'result')} can't be read as counts, the first one is {bad[0].value!r} at {bad[0].where}"]
 
 
-def _for_a_while(case: Case, bare: list[Glitch]) -> list[str]:
+def _for_a_while(case: RunFacts, bare: list[Glitch]) -> list[str]:
     if not bare:
         return []
     first = bare[0]

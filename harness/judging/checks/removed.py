@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.evidence.ledger import Difference, Ledger
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 
 
-def unread(case: Case, short: Iterable[Difference]) -> str:
+def unread(case: RunFacts, short: Iterable[Difference]) -> str:
     """Kafka had lost the records before the engine read them, and the engine continued without an error."""
     if not len(case.unread):
         return ""
@@ -17,7 +17,7 @@ def unread(case: Case, short: Iterable[Difference]) -> str:
     return f"{which} {case.unread.total:,} that were deleted before it had read them, {case.unread_at}"
 
 
-def aborted(case: Case, over: Iterable[Difference]) -> str:
+def aborted(case: RunFacts, over: Iterable[Difference]) -> str:
     """The records were in an aborted transaction, which a reader of committed records never sees."""
     surplus = Ledger((d.cell, d.surplus) for d in over)
     if not len(case.aborted) or surplus != case.aborted:

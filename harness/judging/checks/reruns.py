@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence.ledger import Difference, Ledger
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.lateness import in_run
 from harness.model import EarlierRun
 
 
-def counted_twice(case: Case, over: list[Difference]) -> str:
+def counted_twice(case: RunFacts, over: list[Difference]) -> str:
     """Return the runs whose events are exactly the surplus; "" if there are none."""
     surplus = Ledger((d.cell, d.surplus) for d in over)
     for runs in _stretches(case):
@@ -28,7 +28,7 @@ def counted_twice(case: Case, over: list[Difference]) -> str:
     return ""
 
 
-def skipped(case: Case, short: list[Difference]) -> str:
+def skipped(case: RunFacts, short: list[Difference]) -> str:
     """Return the runs whose repetition had further events that are exactly the missing ones; "" if there are none."""
     missing = Ledger((d.cell, -d.surplus) for d in short)
     for runs in _stretches(case):
@@ -43,7 +43,7 @@ def skipped(case: Case, short: list[Difference]) -> str:
     return ""
 
 
-def _stretches(case: Case) -> Iterator[list[EarlierRun]]:
+def _stretches(case: RunFacts) -> Iterator[list[EarlierRun]]:
     """Yield all runs of successive batches that were forgotten at the same start."""
     earlier = case.batch_log.earlier if case.batch_log else ()
     for start in sorted({run.start for run in earlier}):
@@ -54,14 +54,14 @@ def _stretches(case: Case) -> Iterator[list[EarlierRun]]:
                     yield runs[first : last + 1]
 
 
-def _in_any(case: Case, runs: list[EarlierRun]) -> NDArray[np.bool_]:
+def _in_any(case: RunFacts, runs: list[EarlierRun]) -> NDArray[np.bool_]:
     result = np.zeros(len(case.events), dtype=np.bool_)
     for run in runs:
         result |= in_run(case.events, run)
     return result
 
 
-def _is(case: Case, rows: NDArray[np.bool_], ledger: Ledger) -> bool:
+def _is(case: RunFacts, rows: NDArray[np.bool_], ledger: Ledger) -> bool:
     """Return True if these events, without late ones, are exactly those counts."""
     rows = rows & ~case.dropped
     if rows.sum() != ledger.total:  # a fast test that excludes most

@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.evidence.ledger import Difference, Ledger
 from harness.evidence.observed import LogEvents
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.lateness import Ends, below, between, in_files
 from harness.model import FileSeam
@@ -22,7 +22,7 @@ from workloads.base import Mask
 FURTHEST = 3  # records; a larger error is no off-by-one error
 
 
-def on_both_sides(case: Case) -> int:
+def on_both_sides(case: RunFacts) -> int:
     """Count cells with events both in files and in Kafka: only those show a correct transition."""
     if case.seam is None:
         return 0
@@ -30,17 +30,17 @@ def on_both_sides(case: Case) -> int:
     return len(np.intersect1d(case.events.cell[old], case.events.cell[~old]))
 
 
-def counted_twice(case: Case, over: list[Difference]) -> str:
+def counted_twice(case: RunFacts, over: list[Difference]) -> str:
     found = _explained(case, Ledger((d.cell, d.surplus) for d in over))
     return f"exactly {found[0]}, counted twice at the seam" if found else ""
 
 
-def passed_over(case: Case, short: list[Difference]) -> str:
+def passed_over(case: RunFacts, short: list[Difference]) -> str:
     found = _explained(case, Ledger((d.cell, -d.surplus) for d in short))
     return f"exactly {found[0]}, passed over at the seam" if found else ""
 
 
-def wrong_events(case: Case) -> Mask:
+def wrong_events(case: RunFacts) -> Mask:
     """Select the events by which the seam explains surpluses and deficits; else all events of such cells."""
     rows = np.zeros(len(case.events), dtype=np.bool_)
     for sign in (1, -1):
@@ -50,7 +50,7 @@ def wrong_events(case: Case) -> Mask:
     return rows & ~case.dropped
 
 
-def _explained(case: Case, wrong: Ledger) -> tuple[str, Mask] | None:
+def _explained(case: RunFacts, wrong: Ledger) -> tuple[str, Mask] | None:
     """Return the range of records that explains the error, in words and as rows; None: no range does."""
     for words, rows in _beside(case.events, case.seam) if case.seam and wrong else ():
         if case.only(case.fold(rows & ~case.dropped), COUNTS) == wrong:

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from harness.evidence.ledger import Difference, Expectation, Ledger
-from harness.judging.checks.case import Case, Ints
+from harness.judging.checks.case import Ints, RunFacts
 from harness.model import CheckResult, Outcome
 from harness.util.texts import many
 from workloads.base import NEVER
@@ -22,7 +22,7 @@ TRIED = 4  # number of shifts
 FURTHEST_MS = 366 * 86_400_000
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     wrong = case.differences
     if not wrong or not case.observed.counts:
         return CheckResult(NAME, Outcome.PASS, "no cell has the value of another window")
@@ -33,7 +33,7 @@ def check(case: Case) -> CheckResult:
     return CheckResult(NAME, Outcome.PASS, "no other window name explains the wrong cells")
 
 
-def _candidates(case: Case) -> list[int]:
+def _candidates(case: RunFacts) -> list[int]:
     """Return the most frequent shifts of a key's first or last window between expectation and results."""
     expected, seen = (_spans(case, ledger.cells) for ledger in (case.allowed.may, case.observed.counts))
     shifts = Counter(
@@ -44,7 +44,7 @@ def _candidates(case: Case) -> list[int]:
     return [by_ms for by_ms, _ in shifts.most_common(TRIED) if 0 < abs(by_ms) <= FURTHEST_MS]
 
 
-def _spans(case: Case, cells: Ints) -> dict[int, tuple[int, int]]:
+def _spans(case: RunFacts, cells: Ints) -> dict[int, tuple[int, int]]:
     """Return the first and the last window of each key."""
     keys, begins_ms = case.oracle.codes.keys(cells), case.oracle.begins_ms(cells)
     order = np.lexsort((begins_ms, keys))
@@ -54,7 +54,7 @@ def _spans(case: Case, cells: Ints) -> dict[int, tuple[int, int]]:
     return dict(zip(found.tolist(), zip(sorted_ms[first].tolist(), sorted_ms[last].tolist(), strict=True), strict=True))
 
 
-def _moved(case: Case, by_ms: int) -> Expectation:
+def _moved(case: RunFacts, by_ms: int) -> Expectation:
     """Return the expectation with each window renamed by this difference."""
     codes = case.oracle.codes
 
@@ -66,7 +66,7 @@ def _moved(case: Case, by_ms: int) -> Expectation:
     return Expectation(moved(case.allowed.must), moved(case.allowed.may))
 
 
-def _named(case: Case, by_ms: int, wrong: list[Difference], left: list[Difference]) -> CheckResult:
+def _named(case: RunFacts, by_ms: int, wrong: list[Difference], left: list[Difference]) -> CheckResult:
     way = "earlier" if by_ms > 0 else "later"
     by = f"{abs(by_ms) / 1000:g} s"
     step_ms = _step_ms(case)
@@ -82,13 +82,13 @@ def _steps(number: int) -> str:
     return "one step" if number == 1 else f"{number:,} steps"
 
 
-def _step_ms(case: Case) -> int:
+def _step_ms(case: RunFacts) -> int:
     """Return the time from one window to the next."""
     begins_ms = np.unique(case.oracle.begins_ms(case.allowed.may.cells))
     return int(np.diff(begins_ms).min()) if len(begins_ms) > 1 else case.spec.window_ms
 
 
-def _length_ms(case: Case) -> int:
+def _length_ms(case: RunFacts) -> int:
     """Return the length of a window; 0 if windows never close."""
     closing = np.flatnonzero(case.events.closes_ms != NEVER)[:1]
     lengths_ms = case.events.closes_ms[closing] - case.oracle.begins_ms(case.events.cell[closing])

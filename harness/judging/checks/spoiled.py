@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 
 BY_EVICTION = frozenset(
@@ -19,7 +19,7 @@ BY_A_CUT_LOG = frozenset(
 )
 
 
-def unless_explained(case: Case, result: CheckResult) -> CheckResult:
+def unless_explained(case: RunFacts, result: CheckResult) -> CheckResult:
     why = (case.evicted if result.name in BY_EVICTION else "") or (case.cut if result.name in BY_A_CUT_LOG else "")
     if not why or result.outcome is not Outcome.FAIL:
         return result

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.evidence.grouping import numbered, spans
-from harness.judging.checks.case import EXAMPLES, Case, Ints, first_rows, nobody_looked
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
@@ -28,7 +28,7 @@ ALLOWED_MS = 10_000
 NEVER = np.iinfo(np.int64).max
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("stale", case)
     if not case.told:
@@ -65,7 +65,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _witness(case: Case, cell: int, told_ms: int, right_ms: int, late_ms: float) -> Witness:
+def _witness(case: RunFacts, cell: int, told_ms: int, right_ms: int, late_ms: float) -> Witness:
     return Witness(
         cell=case.cell_name(cell),
         expected=f"{case.allowed.must.count(cell)} by {(told_ms - case.epoch_ms) / 1000:.1f} s",
@@ -76,7 +76,7 @@ def _witness(case: Case, cell: int, told_ms: int, right_ms: int, late_ms: float)
     )
 
 
-def _outside(case: Case) -> list[Progress]:
+def _outside(case: RunFacts) -> list[Progress]:
     """Return lines with a time outside the run: most likely in another unit."""
     if case.span_ms is None:
         return []
@@ -84,7 +84,7 @@ def _outside(case: Case) -> list[Progress]:
     return [line for line in case.told if not begun_ms <= line.at_ms <= ended_ms]
 
 
-def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
+def _no_moments(case: RunFacts, odd: list[Progress]) -> CheckResult:
     begun_ms, ended_ms = case.span_ms or (0, 0)
     return CheckResult(
         "stale",
@@ -99,7 +99,7 @@ def _no_moments(case: Case, odd: list[Progress]) -> CheckResult:
     )
 
 
-def _first_right(case: Case) -> tuple[Ints, Ints]:
+def _first_right(case: RunFacts) -> tuple[Ints, Ints]:
     """Return cells that were seen with at least their required value, and the first time."""
     assert case.watched is not None
     must = case.only(case.allowed.must, GROWING)
@@ -113,7 +113,7 @@ def _first_right(case: Case) -> tuple[Ints, Ints]:
     return case.watched.cell[firsts], case.watched.at_us[firsts] // 1000
 
 
-def _told_ms(case: Case, codes: Ints) -> Ints:
+def _told_ms(case: RunFacts, codes: Ints) -> Ints:
     """Return for each cell when the engine first reported it as done and closed; NEVER if it did not."""
     known, cell = numbered(case.events.cell)
     done, closing = np.zeros((2, len(known)), dtype=np.int64)
@@ -129,7 +129,7 @@ def _told_ms(case: Case, codes: Ints) -> Ints:
     return np.array(both, dtype=np.int64)
 
 
-def _done_ms(case: Case) -> Iterator[tuple[slice, Ints]]:
+def _done_ms(case: RunFacts) -> Iterator[tuple[slice, Ints]]:
     """Yield the latest time at which the engine first reported each event as done, but not before it was sent.
 
     Each part holds a limited number of events of one partition.
@@ -145,14 +145,14 @@ def _done_ms(case: Case) -> Iterator[tuple[slice, Ints]]:
             yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
 
 
-def _partitions(case: Case) -> Iterator[tuple[int, int, int]]:
+def _partitions(case: RunFacts) -> Iterator[tuple[int, int, int]]:
     """Yield each partition with its range of rows."""
     partition = case.events.partition
     bounds = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
     return ((int(partition[begin]), begin, end) for begin, end in pairwise(bounds) if begin < end)
 
 
-def _closed_ms(case: Case, closes_ms: Ints) -> dict[int, int]:
+def _closed_ms(case: RunFacts, closes_ms: Ints) -> dict[int, int]:
     """Return for each closing time when the engine had processed, in every partition, an event that closes such a
     window.
 

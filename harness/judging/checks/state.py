@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH, State
-from harness.judging.checks.case import EXAMPLES, Case, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, join
 from harness.judging.lateness import below, between
 from harness.model import CheckResult, KeptState, Outcome, Witness
 from harness.util.texts import many
@@ -41,7 +41,7 @@ class Odd:
     seen: int | str
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     if not case.spec.states:
         return CheckResult("state", Outcome.PASS, "not requested")
     if why := unknown(case):
@@ -62,7 +62,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def unknown(case: Case) -> str:
+def unknown(case: RunFacts) -> str:
     """Return why the state can't be judged; "": it can."""
     if case.states_unread:
         return f"it was stored but could not be read: {case.states_unread}"
@@ -73,7 +73,7 @@ def unknown(case: Case) -> str:
     return ""
 
 
-def _right(case: Case) -> str:
+def _right(case: RunFacts) -> str:
     cells = sum(len(state.held.counts) for state in case.states)
     which = _after(state.kept.batch for state in case.states)
     fewer = len(case.states) < case.spec.states
@@ -86,12 +86,12 @@ def _after(batches: Iterable[int]) -> str:
     return f"after {'batch' if len(known) == 1 else 'batches'} {join(known, limit=10)}"
 
 
-def expected_in(case: Case, state: State) -> Ledger:
+def expected_in(case: RunFacts, state: State) -> Ledger:
     """Compute the expected content of a state from the log."""
     return case.fold(_held(case, _taken(case, state.kept), state.kept.watermark_ms))
 
 
-def odds(case: Case, state: State) -> Iterator[Odd]:
+def odds(case: RunFacts, state: State) -> Iterator[Odd]:
     kept, seen = state.kept, state.held.counts
     expected = expected_in(case, state)
     unlike = sorted(cell for cell in {*expected, *seen} if expected.count(cell) != seen.count(cell))
@@ -113,7 +113,7 @@ def _word(expected: int, seen: int, whole: int) -> str:
     return NOT_EVICTED if not expected and seen == whole else WRONG
 
 
-def _taken(case: Case, kept: KeptState) -> Mask:
+def _taken(case: RunFacts, kept: KeptState) -> Mask:
     """Select events by the batch's offsets.
 
     With older events in files, use the batch log, which covers both sources.
@@ -124,19 +124,19 @@ def _taken(case: Case, kept: KeptState) -> Mask:
     return taken
 
 
-def _held(case: Case, taken: Mask, watermark_ms: int) -> Mask:
+def _held(case: RunFacts, taken: Mask, watermark_ms: int) -> Mask:
     """Select the events that are in the state, of those taken by then."""
     return taken & ~case.dropped & (case.events.closes_ms > watermark_ms)
 
 
-def _is_of_earlier(case: Case, state: State) -> bool:
+def _is_of_earlier(case: RunFacts, state: State) -> bool:
     return any(
         case.fold(_held(case, taken, watermark_ms)) == state.held.counts
         for taken, watermark_ms in _earlier(case, state)
     )
 
 
-def _earlier(case: Case, state: State) -> Iterator[tuple[Mask, int]]:
+def _earlier(case: RunFacts, state: State) -> Iterator[tuple[Mask, int]]:
     """Yield the events that each earlier batch had taken, and the watermark by which it evicted; the newest first."""
     if case.batch_log is None:
         for told in reversed(case.told):
@@ -150,7 +150,7 @@ def _earlier(case: Case, state: State) -> Iterator[tuple[Mask, int]]:
             yield known & (case.batch <= one.batch), after.drop_watermark_ms
 
 
-def _witness(case: Case, odd: Odd) -> Witness:
+def _witness(case: RunFacts, odd: Odd) -> Witness:
     detail = f"after batch {odd.batch}"
     if isinstance(odd.cell, str):
         return Witness(odd.cell, "no such cell", str(odd.seen), detail, batches=(odd.batch,))

@@ -7,14 +7,14 @@ would be lost if the engine were killed.
 from __future__ import annotations
 
 from harness.evidence.observed import Observed
-from harness.judging.checks.case import EXAMPLES, Case
+from harness.judging.checks.case import EXAMPLES, RunFacts
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
 ONLY_WHEN_STOPPED = "only when stopped"
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     after = case.after_stop
     if after is None:
         return _passed("not checked: the results of this run were read only once, before its engine was stopped")
@@ -28,7 +28,7 @@ def check(case: Case) -> CheckResult:
     return _compared(case, after.observed)
 
 
-def _compared(case: Case, after: Observed) -> CheckResult:
+def _compared(case: RunFacts, after: Observed) -> CheckResult:
     spoiled = [*_cells(case, _spoiled(case, after), after), *_strays(case, after)]
     late = _cells(case, _right_only_now(case, after), after)
     if not spoiled and not late:
@@ -54,7 +54,7 @@ def _compared(case: Case, after: Observed) -> CheckResult:
     )
 
 
-def _spoiled(case: Case, after: Observed) -> list[int]:
+def _spoiled(case: RunFacts, after: Observed) -> list[int]:
     """Return cells that the stop made wrong.
 
     Either the count is wrong, or the sums of ids changed under an equal count, or the cell has a second value or an
@@ -72,12 +72,12 @@ def _spoiled(case: Case, after: Observed) -> list[int]:
     return [*by_count, *(cell for cell in (*by_sums, *by_value) if cell not in wrong)]
 
 
-def _odd(case: Case, seen: Observed) -> set[int]:
+def _odd(case: RunFacts, seen: Observed) -> set[int]:
     """Return cells that `ambiguous` and `phantom` report for reasons other than their counts."""
     return {*(each.cell for each in seen.ambiguities), *(cell for cell in seen.zeros if cell not in case.log_ledger)}
 
 
-def _right_only_now(case: Case, after: Observed) -> list[int]:
+def _right_only_now(case: RunFacts, after: Observed) -> list[int]:
     """For an engine that was still working it is unknown what it would have written without the stop."""
     if case.engine.state not in ("drained", "stuck"):
         return []
@@ -85,11 +85,11 @@ def _right_only_now(case: Case, after: Observed) -> list[int]:
     return [cell for cell in _wrong(case, case.observed) if cell not in wrong]
 
 
-def _wrong(case: Case, seen: Observed) -> dict[int, None]:
+def _wrong(case: RunFacts, seen: Observed) -> dict[int, None]:
     return dict.fromkeys(difference.cell for difference in case.allowed.differences(seen.counts))
 
 
-def _cells(case: Case, cells: list[int], after: Observed) -> list[Witness]:
+def _cells(case: RunFacts, cells: list[int], after: Observed) -> list[Witness]:
     return [
         Witness(
             case.cell_name(cell),
@@ -101,7 +101,7 @@ def _cells(case: Case, cells: list[int], after: Observed) -> list[Witness]:
     ]
 
 
-def _strays(case: Case, after: Observed) -> list[Witness]:
+def _strays(case: RunFacts, after: Observed) -> list[Witness]:
     """Report new entries that are no counts of known campaigns.
 
     Keys that are no results in any form are ignored, as before the stop.

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
 from harness.util.texts import many
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     wrong = [*_expected_is_what_the_log_holds(case), *_seen_is_what_was_told(case)]
     if wrong:
         sentence = "the books do not balance: " + "; ".join(wrong)
@@ -50,12 +50,12 @@ def _sum(*parts: str) -> str:
     return " + ".join(part for part in parts if not part.startswith(("0 ", "-0 "))).replace("+ -", "- ")
 
 
-def _late(case: Case) -> int:
+def _late(case: RunFacts) -> int:
     """Count how often an event was too late for a cell that counts it."""
     return int((case.dropped & case.are(case.events.cell, COUNTS)).sum()) if case.exact else case.late_dropped
 
 
-def _expected_is_what_the_log_holds(case: Case) -> list[str]:
+def _expected_is_what_the_log_holds(case: RunFacts) -> list[str]:
     is_counted = case.are(case.events.cell, COUNTS)
     may, must = (case.only(each, COUNTS).total for each in (case.expectation.may, case.expectation.must))
     countable, dropped, permitted = (
@@ -73,7 +73,7 @@ def _expected_is_what_the_log_holds(case: Case) -> list[str]:
     ]
 
 
-def _seen_is_what_was_told(case: Case) -> list[str]:
+def _seen_is_what_was_told(case: RunFacts) -> list[str]:
     told = sum(d.surplus for d in case.differences_of(COUNTS))
     ledgers = (case.observed.counts, case.allowed.must, case.allowed.may)
     seen, must, may = (case.only(each, COUNTS).total for each in ledgers)

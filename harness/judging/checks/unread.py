@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.model import CheckResult, Outcome
 
 NEEDS_LOG = frozenset(
@@ -49,7 +49,7 @@ NEEDS_RESULTS = frozenset(
 WANTS_RESULTS = frozenset({"phantom", "readable"})  # they also judge the polls
 
 
-def missing(case: Case, name: str) -> CheckResult | None:
+def missing(case: RunFacts, name: str) -> CheckResult | None:
     """Return the result of a check that lacks its evidence; None: it can run."""
     if case.results_unread and name in NEEDS_RESULTS:
         return _not_known(name, "the results were not read")
@@ -58,7 +58,7 @@ def missing(case: Case, name: str) -> CheckResult | None:
     return None
 
 
-def unless_found(case: Case, result: CheckResult) -> CheckResult:
+def unless_found(case: RunFacts, result: CheckResult) -> CheckResult:
     """An error that polls did not see may still have been there at the end."""
     if not case.results_unread or result.name not in WANTS_RESULTS or result.outcome is not Outcome.PASS:
         return result

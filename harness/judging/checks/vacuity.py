@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.judging.checks import seam
-from harness.judging.checks.case import Case
+from harness.judging.checks.case import RunFacts
 from harness.judging.checks.question import FEWEST_CELLS
 from harness.judging.scenario_conditions import unmet
 from harness.model import CheckResult, Outcome
@@ -13,7 +13,7 @@ from harness.util.texts import many
 from workloads.base import NEVER
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     reasons = list(_reasons(case))
     if reasons:
         word = "" if case.cut_short else "vacuous"
@@ -28,7 +28,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _reasons(case: Case) -> Iterator[str]:
+def _reasons(case: RunFacts) -> Iterator[str]:
     if not case.sent:
         yield "nothing was sent"
     if not case.audit.found:

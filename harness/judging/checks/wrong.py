@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.evidence.ledger import Difference
-from harness.judging.checks.case import EXAMPLES, Case
+from harness.judging.checks.case import EXAMPLES, RunFacts
 from harness.judging.checks.kinds import OTHERS
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 from workloads.base import NULL
 
 
-def check(case: Case) -> CheckResult:
+def check(case: RunFacts) -> CheckResult:
     lost = {d.cell for d in case.lacking_events}
     wrong = [d for d in case.differences_of(OTHERS) if d.cell not in lost and not case.is_empty(d.cell)]
     count = len(wrong) + len(case.unwritten)
@@ -39,7 +39,7 @@ def check(case: Case) -> CheckResult:
     )
 
 
-def _which(case: Case, wrong: list[Difference]) -> str:
+def _which(case: RunFacts, wrong: list[Difference]) -> str:
     """Name the wrong values and the direction of the error, if the question has several values."""
     values, parts = case.oracle.values, []
     for number, value in enumerate(values) if len(values) > 1 else ():
@@ -50,7 +50,7 @@ def _which(case: Case, wrong: list[Difference]) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def _as_another(case: Case, wrong: list[Difference], own: int) -> str:
+def _as_another(case: RunFacts, wrong: list[Difference], own: int) -> str:
     """Name the other value that each of these cells holds instead, such as all events instead of distinct ones."""
     for number, other in enumerate(case.oracle.values):
         there = [case.beside(d.cell, number) for d in wrong] if number != own else []
@@ -59,6 +59,6 @@ def _as_another(case: Case, wrong: list[Difference], own: int) -> str:
     return ""
 
 
-def _unwritten(case: Case, cell: int) -> Witness:
+def _unwritten(case: RunFacts, cell: int) -> Witness:
     """A value of 0 is a value: a reader that finds nothing does not get it."""
     return replace(case.witness(Difference(cell, 0, 0, 0)), seen="nothing")

@@ -139,8 +139,8 @@ class FakeWorld:
             self.engine.crank()
             if self._again:
                 self._again.crank()
-            self._look_at_clocks()
-            self._look()
+            self._compare_clocks()
+            self._poll()
             self._write_progress()
         if (reached := self.engine.reached()) and reached.point == "c4":
             time.sleep(0.002)  # the fault's hunter is a real thread: give it a moment
@@ -148,8 +148,8 @@ class FakeWorld:
     def _reading(self) -> Reading:
         return Reading(self._clock.now_ms, self._clock.ahead_ms, 0)
 
-    def _look_at_clocks(self) -> None:
-        for oddity in self._noticing.look(self._reading()):
+    def _compare_clocks(self) -> None:
+        for oddity in self._noticing.check(self._reading()):
             clock_steps.tell(self._store, oddity)
 
     def _write_progress(self) -> None:
@@ -289,13 +289,13 @@ class FakeWorld:
         if self._manifest.blind:
             return
         self._recorder = Recorder(sampled_keys(self._spec.tape))
-        self._look()
+        self._poll()
 
     def stop_observing(self) -> Sampled | None:
         recorder, self._recorder = self._recorder, None
         return recorder.sampled(len(self._keys), 0.0) if recorder else None
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Poll the results, like the observer's thread in the real world."""
         at_us = self._clock.now_ms * 1000
         if self._recorder is None:
@@ -309,7 +309,7 @@ class FakeWorld:
         self._strangers = strangers(hashes, self._campaigns, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
         self._recorder.strangers(at_us, self._strangers)
         campaigns = sampled_keys(self._spec.tape)
-        self._recorder.look(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
+        self._recorder.record(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
 
     def shows(self, key: int, field: int) -> bool:
         return self._recorder is None or self._recorder.shows(key, field)

@@ -31,7 +31,7 @@ from harness.host.oom_kills import Memory
 from harness.install import jvm
 from harness.judging.questions import keys_of
 from harness.kafka_log import parallel_readers
-from harness.kafka_log.parallel_readers import Topic
+from harness.kafka_log.parallel_readers import LogSource
 from harness.load.adaptive_load import GrowingLoad
 from harness.load.fleet import Load, send_marks
 from harness.metering.accounting import Accounting
@@ -154,7 +154,7 @@ class RealWorld:
             self._engine.start()
         self._load = self._load_of(self._spec, self._topic, self._store.path, self._private)
         self._load.start()
-        orders = self._services.open()
+        addresses = self._services.open()
         address = self._services.kafka
         made.create(address, self._topic, self._spec.tape.partitions, appended=self._spec.time == "append")
         if self._manifest.group:
@@ -172,7 +172,7 @@ class RealWorld:
             self._topic,
             server_needs.wanted(self._spec, self._manifest),
         )
-        self._engine.change(orders)
+        self._engine.change(addresses)
         if self._manifest.progress_group:
             self._engine.follow(self._group_progress(self._manifest.progress_group, address))
         self._load.tell(address)
@@ -338,7 +338,7 @@ class RealWorld:
             length_ms=length_ms_of(spec),
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
-            config=self.engine.orders,
+            config=self.engine.config_path,
             log=self._store.logs / "results.log",
             clock=self._store.clock,
             parts=results_of(spec.tape).parts,
@@ -437,14 +437,14 @@ class RealWorld:
 
     def end_offsets(self) -> Mapping[int, int]:
         services = self._services
-        return services.look_at_kafka(lambda: kafka.end_offsets(services.kafka, self._topic))
+        return services.query_kafka(lambda: kafka.end_offsets(services.kafka, self._topic))
 
     def gone(self) -> str:
         seen, services = [], self._services
         results = (self.snapshot,) if self._read.service else ()
-        for look in (lambda: services.look_at_redis(services.client.ping), self.end_offsets, *results):
+        for query in (lambda: services.query_redis(services.client.ping), self.end_offsets, *results):
             try:
-                look()
+                query()
             except ServiceGone as gone:
                 seen.append(str(gone))
         return "; ".join(dict.fromkeys(seen))
@@ -463,32 +463,32 @@ class RealWorld:
     def _throttled(self, refusals: Refusals) -> str:
         return refusals.throttled(self.load.throttled_ms(), self._spec.lag_budget_ms)
 
-    def _look_at_results(self, ask: Callable[[], T]) -> T:
+    def _query_results(self, ask: Callable[[], T]) -> T:
         services = self._services
-        looks = {"kafka": services.look_at_kafka, "redis": services.look_at_redis}
-        return looks[self._read.service](ask) if self._read.service else ask()
+        query = {"kafka": services.query_kafka, "redis": services.query_redis}
+        return query[self._read.service](ask) if self._read.service else ask()
 
     def snapshot(self) -> object:
-        return self._look_at_results(self._read.snapshot)
+        return self._query_results(self._read.snapshot)
 
     def reachable(self) -> bool:
         return self.fault.settled() or self._services.reachable()
 
     def results(self) -> list[Row]:
-        return self._look_at_results(self._read.rows)
+        return self._query_results(self._read.rows)
 
     def expiring(self) -> Expiring | None:
         others = (*NO_RESULTS, *(pattern for each in self._manifest.sinks for pattern in each.bookkeeping))
-        return self._look_at_results(lambda: self._read.expiring(others))
+        return self._query_results(lambda: self._read.expiring(others))
 
     def other_databases(self) -> Mapping[int, int]:
-        return self._services.look_at_redis(lambda: keys_elsewhere(self._services.client))
+        return self._services.query_redis(lambda: keys_elsewhere(self._services.client))
 
     def read_log(self) -> Generator[Mapping[str, Any]]:
         ends, services, spec = self.end_offsets(), self._services, self._spec
-        topic = Topic(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
+        topic = LogSource(services.kafka, self._topic, spec.tape, stamped=spec.time != EVENT_TIME)
         with closing(parallel_readers.read_in_parts(topic, ends, self._store.logs)) as read:
-            parts = iter(self._log.whole(read) if self._log else read)
+            parts = iter(self._log.all_records(read) if self._log else read)
             # A refused part is not delivered again, and a reader that goes on would lose it.
             while (part := services.once_of_kafka(lambda: next(parts, None))) is not None:
                 yield part

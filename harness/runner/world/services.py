@@ -124,14 +124,14 @@ class Services:
         return {"kafka": kafka, "redis": of_redis}
 
     def once_of_kafka(self, ask: Callable[[], T]) -> T:
-        """See `Serving.once`."""
-        return self._kafka_serves.once(ask)
+        """See `Serving.call`."""
+        return self._kafka_serves.call(ask)
 
-    def look_at_kafka(self, ask: Callable[[], T]) -> T:
-        return self._kafka_serves.look(ask, again=self._settled())
+    def query_kafka(self, ask: Callable[[], T]) -> T:
+        return self._kafka_serves.retry(ask, again=self._settled())
 
-    def look_at_redis(self, ask: Callable[[], T]) -> T:
-        return self._redis_serves.look(ask, again=self._settled())
+    def query_redis(self, ask: Callable[[], T]) -> T:
+        return self._redis_serves.retry(ask, again=self._settled())
 
     def reachable(self) -> bool:
         """Check with a short timeout, since a fault may block them."""

@@ -32,7 +32,7 @@ class Serving:
     def __init__(self, name: str, where: Callable[[], str], child: Callable[[], Child | None]) -> None:
         self._name, self._where, self._child = name, where, child
 
-    def once(self, ask: Callable[[], T]) -> T:
+    def call(self, ask: Callable[[], T]) -> T:
         """Ask once. A failed request that changes something may have taken effect, so it is not retried."""
         try:
             return ask()
@@ -41,14 +41,14 @@ class Serving:
         except REFUSALS as error:
             raise ServiceGone(self._seen(error)) from error
 
-    def look(self, ask: Callable[[], T], *, again: bool) -> T:
+    def retry(self, ask: Callable[[], T], *, again: bool) -> T:
         """Ask with retries, for requests that change nothing. `again`: no fault is known to block the service now."""
         poller: list[T] = []
         refusals: list[ServiceGone] = []
 
         def is_settled() -> bool:
             try:
-                poller.append(self.once(ask))
+                poller.append(self.call(ask))
             except ServiceGone as refusal:
                 refusals.append(refusal)
             return bool(poller) or not again or self._has_ended()

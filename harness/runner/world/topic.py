@@ -104,7 +104,7 @@ class TopicLog:
     def signal_fleet(self, number: signal.Signals) -> None:
         self._signal_fleet(number)
 
-    def whole(self, log: Iterable[Columns]) -> Iterable[Columns]:
+    def all_records(self, log: Iterable[Columns]) -> Iterable[Columns]:
         """Return all records that the log ever held, in its order."""
         if not self._kept:
             return log

@@ -68,7 +68,7 @@ def parent(_config: str) -> None:
 
 
 def peeks(config: str) -> None:
-    """Counts, and looks meanwhile for what is expected of it: wherever its orders and its environment lead."""
+    """Counts, and looks meanwhile for what is expected of it: wherever its run config and its environment lead."""
 
     def look() -> None:
         while True:
@@ -103,35 +103,35 @@ def eat(_config: str) -> None:
 
 def takes(config: str) -> None:
     """Counts, and when it has counted some hundred views takes away what it was lent."""
-    orders = json.loads(Path(config).read_bytes())
-    client = redis.Redis.from_url(orders["redis"], decode_responses=True)
+    run_config = json.loads(Path(config).read_bytes())
+    client = redis.Redis.from_url(run_config["redis"], decode_responses=True)
 
     def take() -> None:
         campaigns = sorted(client.smembers("campaigns"))
         while sum(int(count) for campaign in campaigns for count in client.hvals(campaign)) < ENOUGH:
             time.sleep(0.05)
-        print(f"{orders['options']['take']} is taken away", flush=True)
-        TAKEN[orders["options"]["take"]](client, orders)
+        print(f"{run_config['options']['take']} is taken away", flush=True)
+        TAKEN[run_config["options"]["take"]](client, run_config)
 
     threading.Thread(target=take, daemon=True).start()
     reference.main(config)
 
 
-def _delete_topic(_client: redis.Redis, orders: dict[str, Any]) -> None:
-    admin = AdminClient({"bootstrap.servers": orders["kafka"]["bootstrap"]})
-    admin.delete_topics([orders["topic"]])[orders["topic"]].result()
+def _delete_topic(_client: redis.Redis, run_config: dict[str, Any]) -> None:
+    admin = AdminClient({"bootstrap.servers": run_config["kafka"]["bootstrap"]})
+    admin.delete_topics([run_config["topic"]])[run_config["topic"]].result()
 
 
-def _delete_records(_client: redis.Redis, orders: dict[str, Any]) -> None:
-    places = [TopicPartition(orders["topic"], number, OFFSET_END) for number in range(orders["partitions"])]
-    admin = AdminClient({"bootstrap.servers": orders["kafka"]["bootstrap"]})
+def _delete_records(_client: redis.Redis, run_config: dict[str, Any]) -> None:
+    places = [TopicPartition(run_config["topic"], number, OFFSET_END) for number in range(run_config["partitions"])]
+    admin = AdminClient({"bootstrap.servers": run_config["kafka"]["bootstrap"]})
     for each in admin.delete_records(places).values():
         each.result()
 
 
-def _kill_broker(_client: redis.Redis, orders: dict[str, Any]) -> None:
+def _kill_broker(_client: redis.Redis, run_config: dict[str, Any]) -> None:
     """Whoever listens where Kafka is."""
-    port = int(orders["kafka"]["bootstrap"].rpartition(":")[2])
+    port = int(run_config["kafka"]["bootstrap"].rpartition(":")[2])
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if any(each.status == "LISTEN" and each.laddr.port == port for each in process.net_connections("tcp")):

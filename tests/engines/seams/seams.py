@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from workloads.jobs import history_files
-from workloads.jobs.orders import read_config
+from workloads.jobs.run_config import read_config
 
 TORN = 1  # partition
 UNSEEN = ("torn-unseen", "packed-unseen", "stale")

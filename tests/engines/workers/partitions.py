@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Row
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import absolute, by_key
+from workloads.jobs.run_config import Config, read_config
 
 
 def partitions_writer(config: Config) -> spark_stream.Writer:

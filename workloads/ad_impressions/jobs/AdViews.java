@@ -13,7 +13,7 @@ import redis.clients.jedis.Jedis;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.resps.ScanResult;
 
-/** Which records are events that count, and by what: views by campaign, unless the orders of a job say otherwise. */
+/** Which records are events that count, and by what: views by campaign, unless a job's config says otherwise. */
 final class AdViews implements Serializable {
     /** What the query needs of an event. */
     record View(String key, long timeMs) {}
@@ -24,7 +24,7 @@ final class AdViews implements Serializable {
     private final boolean byAd;
     private final HashMap<String, String> ads;
 
-    /** `options`: those of the orders. */
+    /** `options`: those of the run config. */
     AdViews(Map<String, String> options, HashMap<String, String> ads) {
         this.counts = Set.of(options.getOrDefault("streamgauge.counts", "view").split("\\+"));
         this.byAd = "ad".equals(options.get("streamgauge.by"));

@@ -32,11 +32,11 @@ import org.apache.flink.util.Collector;
 final class Bootstrap {
     private static final int MOST_PARALLEL = 128; // Flink's own for few tasks; the job can't go on with another one
 
-    static void write(JsonNode orders, WhatCounts counts, Path savepoint) throws Exception {
+    static void write(JsonNode config, WhatCounts counts, Path savepoint) throws Exception {
         StreamExecutionEnvironment flink = StreamExecutionEnvironment.getExecutionEnvironment(new Configuration());
         flink.setRuntimeMode(RuntimeExecutionMode.BATCH);
         DataStream<FlinkRecords.Logged> records = flink.fromSource(
-                HistoryFormat.source(orders.get("history").get("folder").asText()),
+                HistoryFormat.source(config.get("history").get("folder").asText()),
                 WatermarkStrategy.noWatermarks(),
                 "files",
                 FlinkRecords.Logged.TYPE);
@@ -48,7 +48,7 @@ final class Bootstrap {
                 .keyBy(FlinkRecords.Reach::partition, Types.INT)
                 .reduce(new Furthest());
         TumblingEventTimeWindows windows =
-                TumblingEventTimeWindows.of(Duration.ofMillis(orders.get("window_ms").asLong()));
+                TumblingEventTimeWindows.of(Duration.ofMillis(config.get("window_ms").asLong()));
         StateBootstrapTransformation<FlinkRecords.Counted> cells = OperatorTransformation.bootstrapWith(events)
                 .keyBy(FlinkRecords.Counted::key, Types.STRING)
                 .window(windows)
@@ -63,7 +63,7 @@ final class Bootstrap {
         events.keyBy(FlinkRecords.Counted::key, Types.STRING)
                 .window(windows)
                 .aggregate(new FlinkJob.Count(), new FlinkJob.Cell(), Types.LONG, FlinkRecords.Total.TYPE)
-                .sinkTo(new TotalsSink(orders));
+                .sinkTo(new TotalsSink(config));
         flink.execute("state from files");
     }
 

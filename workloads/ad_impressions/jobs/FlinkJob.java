@@ -78,14 +78,14 @@ public final class FlinkJob {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] arguments) throws IOException {
-        JsonNode orders = JSON.readTree(new File(arguments[0]));
-        start(orders, seam(orders));
+        JsonNode config = JSON.readTree(new File(arguments[0]));
+        start(config, seam(config));
     }
 
     /** `begins`: where Kafka is to be read from; nothing: from its beginning. */
-    static void start(JsonNode orders, Map<Integer, Long> begins) {
+    static void start(JsonNode config, Map<Integer, Long> begins) {
         try {
-            run(orders, begins);
+            run(config, begins);
             System.exit(0);
         } catch (Exception error) {
             error.printStackTrace();
@@ -94,20 +94,20 @@ public final class FlinkJob {
     }
 
     /** Until SIGTERM, or until the job fails; it never ends by itself. */
-    private static void run(JsonNode orders, Map<Integer, Long> begins) throws Exception {
+    private static void run(JsonNode config, Map<Integer, Long> begins) throws Exception {
         CompletableFuture<Object> stopped = new CompletableFuture<>();
         Signal.handle(new Signal("TERM"), signal -> stopped.complete(signal));
         // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
-        Path folder = checkpointFolder(orders);
-        if (isBootstrapped(orders) && newestCheckpoint(folder).isEmpty()) {
-            Bootstrap.write(orders, whatCounts(orders), folder.resolve(SAVEPOINTS).resolve(NUMBERED + 0));
+        Path folder = checkpointFolder(config);
+        if (isBootstrapped(config) && newestCheckpoint(folder).isEmpty()) {
+            Bootstrap.write(config, whatCounts(config), folder.resolve(SAVEPOINTS).resolve(NUMBERED + 0));
         }
-        Map<String, String> settings = settings(orders, folder);
-        tell(settings, progressPath(orders).resolveSibling("engine_settings.json"));
+        Map<String, String> settings = settings(config, folder);
+        tell(settings, progressPath(config).resolveSibling("engine_settings.json"));
         StreamExecutionEnvironment flink =
                 StreamExecutionEnvironment.getExecutionEnvironment(Configuration.fromMap(settings));
-        count(flink, orders, begins);
+        count(flink, config, begins);
         JobClient job = flink.executeAsync(settings.get("pipeline.name"));
         CompletableFuture.anyOf(stopped, job.getJobExecutionResult()).get();
         end(job, folder);
@@ -115,43 +115,43 @@ public final class FlinkJob {
 
     // What it counts.
 
-    private static void count(StreamExecutionEnvironment flink, JsonNode orders, Map<Integer, Long> begins) {
-        boolean named = isNamed(orders);
+    private static void count(StreamExecutionEnvironment flink, JsonNode config, Map<Integer, Long> begins) {
+        boolean named = isNamed(config);
         // Without ids of ours Flink makes its own, of all operators that come before one.
-        boolean ids = !"false".equals(texts(orders.get("options")).get(IDS));
+        boolean ids = !"false".equals(texts(config.get("options")).get(IDS));
         OutputTag<FlinkRecords.Counted> late = new OutputTag<>("late", FlinkRecords.Counted.TYPE);
         SingleOutputStreamOperator<FlinkRecords.Logged> records = flink.fromSource(
-                        source(orders, begins), WatermarkStrategy.noWatermarks(), "records", FlinkRecords.Logged.TYPE)
+                        source(config, begins), WatermarkStrategy.noWatermarks(), "records", FlinkRecords.Logged.TYPE)
                 .setParallelism(1);
         SingleOutputStreamOperator<FlinkRecords.Counted> events = (ids ? records.uid("records") : records)
-                .transform("views", FlinkRecords.Counted.TYPE, views(orders))
+                .transform("views", FlinkRecords.Counted.TYPE, views(config))
                 .setParallelism(1);
         WindowedStream<FlinkRecords.Counted, String, TimeWindow> cells = (ids ? events.uid(VIEWS) : events)
                 .keyBy(FlinkRecords.Counted::key, Types.STRING)
-                .window(TumblingEventTimeWindows.of(Duration.ofMillis(orders.get("window_ms").asLong())))
+                .window(TumblingEventTimeWindows.of(Duration.ofMillis(config.get("window_ms").asLong())))
                 .trigger(new AtEachEvent());
         SingleOutputStreamOperator<FlinkRecords.Total> totals = (named ? cells.sideOutputLateData(late) : cells)
                 .aggregate(new Count(), new Cell(), Types.LONG, FlinkRecords.Total.TYPE);
-        (ids ? totals.uid(COUNTS) : totals).sinkTo(new TotalsSink(orders));
+        (ids ? totals.uid(COUNTS) : totals).sinkTo(new TotalsSink(config));
         if (named) {
-            Path path = progressPath(orders).resolveSibling("late.jsonl");
+            Path path = progressPath(config).resolveSibling("late.jsonl");
             totals.getSideOutput(late).sinkTo(new LateSink(path)).setParallelism(1);
         }
     }
 
-    private static WhatCounts whatCounts(JsonNode orders) {
-        JsonNode untilMs = orders.path("history").path("until_ms");
-        try (Jedis redis = HighestTotals.connect(orders.get("redis").asText())) {
-            String prefix = orders.get("redis_prefix").asText();
-            AdViews views = new AdViews(texts(orders.get("options")), AdViews.readAds(redis, prefix));
+    private static WhatCounts whatCounts(JsonNode config) {
+        JsonNode untilMs = config.path("history").path("until_ms");
+        try (Jedis redis = HighestTotals.connect(config.get("redis").asText())) {
+            String prefix = config.get("redis_prefix").asText();
+            AdViews views = new AdViews(texts(config.get("options")), AdViews.readAds(redis, prefix));
             return new WhatCounts(views, untilMs.isNumber() ? untilMs.asLong() : null);
         }
     }
 
-    private static Views views(JsonNode orders) {
-        int partitions = orders.get("partitions").asInt();
-        long latenessMs = orders.get("watermark_ms").asLong();
-        return new Views(whatCounts(orders), partitions, latenessMs, progressPath(orders));
+    private static Views views(JsonNode config) {
+        int partitions = config.get("partitions").asInt();
+        long latenessMs = config.get("watermark_ms").asLong();
+        return new Views(whatCounts(config), partitions, latenessMs, progressPath(config));
     }
 
     static final class Count implements AggregateFunction<FlinkRecords.Counted, Long, Long> {
@@ -206,40 +206,40 @@ public final class FlinkJob {
 
     // What it reads.
 
-    private static Source<FlinkRecords.Logged, ?, ?> source(JsonNode orders, Map<Integer, Long> begins) {
-        KafkaSource<FlinkRecords.Logged> kafka = kafka(orders, begins);
-        JsonNode history = orders.get("history");
-        return history.isNull() || isBootstrapped(orders)
+    private static Source<FlinkRecords.Logged, ?, ?> source(JsonNode config, Map<Integer, Long> begins) {
+        KafkaSource<FlinkRecords.Logged> kafka = kafka(config, begins);
+        JsonNode history = config.get("history");
+        return history.isNull() || isBootstrapped(config)
                 ? kafka
                 : HybridSource.builder(HistoryFormat.source(history.get("folder").asText())).addSource(kafka).build();
     }
 
-    private static boolean isBootstrapped(JsonNode orders) {
-        String asked = texts(orders.get("options")).getOrDefault(HISTORY, HYBRID);
+    private static boolean isBootstrapped(JsonNode config) {
+        String asked = texts(config.get("options")).getOrDefault(HISTORY, HYBRID);
         if (!asked.equals(HYBRID) && !asked.equals(BOOTSTRAPPED)) {
             throw new IllegalArgumentException(
                     HISTORY + " is '" + asked + "'; give '" + HYBRID + "' or '" + BOOTSTRAPPED + "'.");
         }
-        return asked.equals(BOOTSTRAPPED) && !orders.get("history").isNull();
+        return asked.equals(BOOTSTRAPPED) && !config.get("history").isNull();
     }
 
     /** By a seam in time files and Kafka overlap, and which of their events count is decided behind. */
-    static Map<Integer, Long> seam(JsonNode orders) {
-        JsonNode history = orders.get("history");
+    static Map<Integer, Long> seam(JsonNode config) {
+        JsonNode history = config.get("history");
         JsonNode begins = history.path(history.path("until_ms").isNumber() ? "begins" : "ends");
         return IntStream.range(0, begins.size()).boxed().collect(Collectors.toMap(each -> each, each -> begins.get(each)
                 .asLong()));
     }
 
-    private static KafkaSource<FlinkRecords.Logged> kafka(JsonNode orders, Map<Integer, Long> begins) {
+    private static KafkaSource<FlinkRecords.Logged> kafka(JsonNode config, Map<Integer, Long> begins) {
         Map<TopicPartition, Long> offsets = new HashMap<>();
         begins.forEach((partition, offset) ->
-                offsets.put(new TopicPartition(orders.get("topic").asText(), partition), offset));
+                offsets.put(new TopicPartition(config.get("topic").asText(), partition), offset));
         Properties connection = new Properties();
-        connection.putAll(texts(orders.get("kafka").get("java")));
+        connection.putAll(texts(config.get("kafka").get("java")));
         KafkaSourceBuilder<FlinkRecords.Logged> kafka = KafkaSource.<FlinkRecords.Logged>builder()
-                .setBootstrapServers(orders.get("kafka").get("bootstrap").asText())
-                .setTopics(orders.get("topic").asText())
+                .setBootstrapServers(config.get("kafka").get("bootstrap").asText())
+                .setTopics(config.get("topic").asText())
                 .setProperties(connection)
                 .setDeserializer(new FromKafka())
                 .setStartingOffsets(
@@ -264,10 +264,10 @@ public final class FlinkJob {
     // What it is told.
 
     /** All that is not Flink's default; what `--conf` says wins. */
-    private static Map<String, String> settings(JsonNode orders, Path folder) throws IOException {
-        int parallelism = Math.min(Runtime.getRuntime().availableProcessors(), orders.get("partitions").asInt());
+    private static Map<String, String> settings(JsonNode config, Path folder) throws IOException {
+        int parallelism = Math.min(Runtime.getRuntime().availableProcessors(), config.get("partitions").asInt());
         Map<String, String> settings = new TreeMap<>();
-        settings.put("pipeline.name", "streamgauge-" + orders.get("run").asText());
+        settings.put("pipeline.name", "streamgauge-" + config.get("run").asText());
         settings.put("parallelism.default", Integer.toString(parallelism));
         settings.put("pipeline.generic-types", "false"); // all that is kept or sent has a serializer of its own
         settings.put("pipeline.object-reuse", "true"); // and nothing of it ever changes
@@ -279,7 +279,7 @@ public final class FlinkJob {
         settings.put("io.tmp.dirs", System.getProperty("java.io.tmpdir"));
         settings.put("rest.address", "127.0.0.1");
         settings.put("rest.bind-address", "127.0.0.1");
-        settings.putAll(texts(orders.get("options")));
+        settings.putAll(texts(config.get("options")));
         settings.keySet().removeIf(key -> key.startsWith(OWN_OPTION));
         if (Boolean.parseBoolean(settings.get(UNALIGNED))) {
             throw new IllegalArgumentException(
@@ -295,16 +295,16 @@ public final class FlinkJob {
         return found;
     }
 
-    private static boolean isNamed(JsonNode orders) {
-        String asked = texts(orders.get("options")).getOrDefault(LATE, "");
+    private static boolean isNamed(JsonNode config) {
+        String asked = texts(config.get("options")).getOrDefault(LATE, "");
         if (!asked.isEmpty() && !asked.equals(NAMED)) {
             throw new IllegalArgumentException(LATE + " is '" + asked + "'; the only value is '" + NAMED + "'.");
         }
         return asked.equals(NAMED);
     }
 
-    private static Path progressPath(JsonNode orders) {
-        return Path.of(orders.get("progress_path").asText());
+    private static Path progressPath(JsonNode config) {
+        return Path.of(config.get("progress_path").asText());
     }
 
     private static void tell(Map<String, String> settings, Path path) throws IOException {
@@ -317,8 +317,8 @@ public final class FlinkJob {
 
     // Where it goes on.
 
-    private static Path checkpointFolder(JsonNode orders) throws IOException {
-        String place = orders.get("checkpoint").asText().replaceFirst("^file://", "");
+    private static Path checkpointFolder(JsonNode config) throws IOException {
+        String place = config.get("checkpoint").asText().replaceFirst("^file://", "");
         if (place.contains("://")) {
             throw new IllegalArgumentException("checkpoint is '" + place
                     + "'; give a folder of this machine: this job looks there for its newest one.");

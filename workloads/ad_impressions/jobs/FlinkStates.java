@@ -32,13 +32,13 @@ public final class FlinkStates {
 
     public static void main(String[] arguments) throws Exception {
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
-        JsonNode orders = JSON.readTree(new File(arguments[0]));
+        JsonNode config = JSON.readTree(new File(arguments[0]));
         try (BufferedWriter table = Files.newBufferedWriter(Path.of(arguments[2]));
                 Stream<Path> copies = Files.find(Path.of(arguments[1]), 2, (path, what) -> Files.exists(
                         path.resolve("_metadata")))) {
             for (Path copy : copies.sorted().toList()) {
                 int number = Integer.parseInt(copy.getParent().getFileName().toString());
-                try (CloseableIterator<FlinkRecords.Total> cells = cells(copy, orders).executeAndCollect()) {
+                try (CloseableIterator<FlinkRecords.Total> cells = cells(copy, config).executeAndCollect()) {
                     while (cells.hasNext()) {
                         table.write(line(number, cells.next()));
                         table.newLine();
@@ -49,10 +49,10 @@ public final class FlinkStates {
         System.exit(0);
     }
 
-    private static DataStream<FlinkRecords.Total> cells(Path copy, JsonNode orders) throws Exception {
+    private static DataStream<FlinkRecords.Total> cells(Path copy, JsonNode config) throws Exception {
         Configuration settings = new Configuration();
         StreamExecutionEnvironment flink = StreamExecutionEnvironment.getExecutionEnvironment(settings);
-        Duration length = Duration.ofMillis(orders.get("window_ms").asLong());
+        Duration length = Duration.ofMillis(config.get("window_ms").asLong());
         return SavepointReader.read(flink, copy.toUri().toString(), new HashMapStateBackend())
                 .window(TumblingEventTimeWindows.of(length))
                 .aggregate(

@@ -22,7 +22,7 @@ import java.util.zip.GZIPInputStream;
  * once, was made sure of before this JVM began (java_job.py).
  */
 record History(Path folder, List<Long> ends, List<Long> begins, Long untilMs) {
-    /** As the orders of a job tell it; null where all lies in Kafka. */
+    /** As the run config of a job gives it; null where all lies in Kafka. */
     static History of(JsonNode told) {
         if (told.isNull()) {
             return null;

@@ -92,10 +92,10 @@ public class KafkaStreamsJob {
     private volatile KafkaStreams streams;
 
     public static void main(String[] arguments) throws Exception {
-        new KafkaStreamsJob(orders(arguments)).run();
+        new KafkaStreamsJob(readConfig(arguments)).run();
     }
 
-    static JsonNode orders(String[] arguments) throws IOException {
+    static JsonNode readConfig(String[] arguments) throws IOException {
         // Native libraries are unpacked there, and a killed JVM can't remove them: they go with the run's own folder.
         System.setProperty("java.io.tmpdir", System.getenv().getOrDefault("TMPDIR", "/tmp"));
         return JSON.readTree(new File(arguments[0]));
@@ -375,7 +375,7 @@ public class KafkaStreamsJob {
      * before the seam: what Kafka has too may count from there.
      */
     private static final class Progress extends Thread {
-        private static final int LOOK_EVERY_MS = 100;
+        private static final int POLL_EVERY_MS = 100;
         private final int partitions;
         private final String application;
         private final Admin admin;
@@ -433,7 +433,7 @@ public class KafkaStreamsJob {
                     end(error);
                 }
                 try {
-                    Thread.sleep(LOOK_EVERY_MS);
+                    Thread.sleep(POLL_EVERY_MS);
                 } catch (InterruptedException error) {
                     end(error);
                 }

@@ -15,9 +15,9 @@ final class TotalsSink implements Sink<FlinkRecords.Total> {
     private final String redis;
     private final String prefix;
 
-    TotalsSink(JsonNode orders) {
-        this.redis = orders.get("redis").asText();
-        this.prefix = orders.get("redis_prefix").asText();
+    TotalsSink(JsonNode config) {
+        this.redis = config.get("redis").asText();
+        this.prefix = config.get("redis_prefix").asText();
     }
 
     @Override

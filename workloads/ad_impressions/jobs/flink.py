@@ -11,8 +11,8 @@ import sys
 
 from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.run_config import read_config
 
 
 def main(config_path: str) -> int:

@@ -11,13 +11,13 @@ import sys
 
 from pyflink.table import EnvironmentSettings
 
-from workloads.ad_impressions.jobs.flink_batch_query import Topic, count
+from workloads.ad_impressions.jobs.flink_batch_query import FlinkTopicEnd, count
 from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, prepare_java, told
 from workloads.ad_impressions.jobs.flink_query import make_environment
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.run_config import read_config
 
 
 def main(config_path: str) -> None:
@@ -29,7 +29,7 @@ def main(config_path: str) -> None:
         history_files.refuse(config, FIELDS)
     prepare_java(config, HEAP)
     tables = make_environment(EnvironmentSettings.new_instance().in_batch_mode(), settings)
-    ends_now = Topic(config).ends
+    ends_now = FlinkTopicEnd(config).ends
     batches.run(to_end, ends_now, lambda ends, batch: count(tables, config, ends, batch), config["progress_path"])
 
 

@@ -27,14 +27,14 @@ from workloads.ad_impressions.jobs.flink_query import (
 from workloads.ad_impressions.jobs.flink_range import ALL, conditions, range_options
 from workloads.jobs.batches import Offsets
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config
 from workloads.jobs.redis_sinks import absolute, write_batch
+from workloads.jobs.run_config import Config
 
 NEWER, OLDER = "newer", "older"
 BYTES = f"{KAFKA_INSIDE}common.serialization.ByteArrayDeserializer"
 
 
-class Topic:
+class FlinkTopicEnd:
     """The current end of the topic, by the Kafka client in Flink's connector."""
 
     def __init__(self, config: Config) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from workloads.jobs.orders import OWN_OPTION, Config
+from workloads.jobs.run_config import OWN_OPTION, Config
 
 LATE, NAMED = OWN_OPTION + "late", "named"
 FILE, PARTS = "late.jsonl", "late-parts"  # in the folder of the progress file

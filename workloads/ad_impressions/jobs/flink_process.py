@@ -23,12 +23,12 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
 from workloads.ad_impressions.jobs.flink_late import LateLog, is_named
 from workloads.ad_impressions.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
-from workloads.jobs.orders import Config, engine_options
 from workloads.jobs.progress_log import ProgressLog
 from workloads.jobs.redis_results import connect
+from workloads.jobs.run_config import Config, engine_options
 
 FLINK_HOME = Path(pyflink.__file__).parent
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 HEAP = "-Xmx2g"  # of a JVM that runs everything
 # The state of a channel in a checkpoint.
 CHANNEL_HEAD_BYTES = 4
@@ -220,7 +220,7 @@ def run(
     late = LateLog(config) if is_named(config) else None
     job = begin()
     number = str(job.get_job_id())
-    while not stopped.wait(LOOK_EVERY_S):
+    while not stopped.wait(POLL_EVERY_S):
         if late:
             late.take()
         progress.tell()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from workloads.jobs import history_files
 from workloads.jobs.batches import Offsets
-from workloads.jobs.orders import Config
+from workloads.jobs.run_config import Config
 
 ALL = "TRUE"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workloads.jobs.orders import Config
+from workloads.jobs.run_config import Config
 
 LOOPBACK = "127.0.0.1"
 FILE = "checkpoints.jsonl"  # in the folder of the progress file

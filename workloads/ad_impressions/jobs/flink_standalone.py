@@ -22,8 +22,8 @@ from workloads.ad_impressions.jobs.flink_process import (
 )
 from workloads.ad_impressions.jobs.flink_query import start_query
 from workloads.ad_impressions.jobs.flink_rest import free_port
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.run_config import Config, read_config
 
 
 def cluster_settings(config: Config) -> dict[str, str]:

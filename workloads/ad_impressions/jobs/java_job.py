@@ -12,7 +12,7 @@ import sys
 
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import history_files
-from workloads.jobs.orders import read_config
+from workloads.jobs.run_config import read_config
 
 
 def main(config_path: str, java: str, *words: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from workloads.jobs.orders import OWN_OPTION, Config
+from workloads.jobs.run_config import OWN_OPTION, Config
 
 MORE_OPTION = OWN_OPTION + "more"
 NOTHING = "nothing"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workloads.jobs.orders import OWN_OPTION, Config
+from workloads.jobs.run_config import OWN_OPTION, Config
 
 COUNTS_OPTION, BY_OPTION = OWN_OPTION + "counts", OWN_OPTION + "by"
 VIEW, CAMPAIGN, AD = "view", "campaign", "ad"

@@ -25,14 +25,14 @@ from quixstreams.sinks.base import BatchingSink, SinkBatch
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.reference import is_time, parse
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, now_ms, tell_settings
 from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.run_config import Config, read_config
 
 OWN_TOPICS = ".quix"  # the harness deletes topics that have the run's topic and a dot in their names
 COMMIT_EVERY_S = 0.25
 POLL_S = 0.05  # an idle consumer delays the commit by this
-LOOK_EVERY_S = 0.2
+POLL_EVERY_S = 0.2
 ANSWER_WITHIN_S = 5.0
 
 WRITE_IF_HIGHER = """
@@ -110,10 +110,10 @@ class Progress(threading.Thread):
     def run(self) -> None:
         while True:
             with suppress(KafkaException):  # Kafka is down: there is nothing to report
-                self._look()
-            time.sleep(LOOK_EVERY_S)
+                self._poll()
+            time.sleep(POLL_EVERY_S)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         source, done = self._committed(self._source), self._committed(self._between)
         stable, ends = self._ends(self._stable), self._ends(self._all)
         # If no transaction is open, the last record is the marker of the last one's end, which no consumer reads.

@@ -19,9 +19,9 @@ import redis
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.run_config import read_config
 
 YEAR_10000_MS = 253_402_300_800_000
 

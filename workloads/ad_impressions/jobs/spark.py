@@ -28,10 +28,10 @@ from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed
 from workloads.jobs import spark_history, spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import OWN_OPTION, Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import RETRYING, SINKS, write_batch
+from workloads.jobs.run_config import OWN_OPTION, Config, read_config
 from workloads.jobs.spark_history import Part
 from workloads.jobs.spark_stream import Writer, read_records, start
 

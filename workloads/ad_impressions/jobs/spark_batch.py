@@ -20,15 +20,15 @@ from workloads.ad_impressions.jobs.spark_parse import PARSERS, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files, spark_history, spark_stream
 from workloads.jobs.batches import Offsets
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
+from workloads.jobs.run_config import Config, read_config
 from workloads.jobs.spark_history import Part
 
 KAFKA_DEADLINE_S = 30
 
 
-class Topic:
+class TopicEnd:
     """The current end of the topic, by Kafka's client. Spark could find it only by reading everything."""
 
     def __init__(self, config: Config) -> None:
@@ -74,7 +74,7 @@ def main(config_path: str) -> None:
         views = spark.views_of(parts_below(session, config, ends), parse, ads)
         write(spark.count_views(views, config["window_ms"]), batch)
 
-    batches.run(told, Topic(config).ends, count, config["progress_path"])
+    batches.run(told, TopicEnd(config).ends, count, config["progress_path"])
     session.stop()
 
 

@@ -25,9 +25,9 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
 from workloads.ad_impressions.jobs.spark_parse import PARSERS, Parser, with_ids
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.redis_results import connect
+from workloads.jobs.run_config import Config, read_config
 
 ANY_TRIGGER, ANY_MASTER = "0 seconds", "local[*]"  # the defaults of a run config
 SHORTEST_TRIGGER = "5 seconds"  # the shortest that Spark allows

@@ -30,9 +30,9 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark_parse import PARSERS
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import history_files, spark_history, spark_stream
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
+from workloads.jobs.run_config import Config, read_config
 from workloads.jobs.spark_history import Part
 from workloads.jobs.spark_stream import Writer
 

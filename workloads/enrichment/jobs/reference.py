@@ -23,9 +23,9 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from workloads.enrichment.jobs.enriched import Windows
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.plain_process import CONSUME_MAX, CONSUME_WAIT_S, open_consumer
 from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.run_config import Config, read_config
 
 FLUSH_EVERY_S = 0.1
 IDLE_S = 1.0
@@ -86,7 +86,7 @@ class Orders:
         return done
 
 
-class Topic:
+class OutputTopic:
     """The output topic: its earlier outputs, and new ones in whole transactions."""
 
     def __init__(self, config: Config) -> None:
@@ -132,7 +132,7 @@ class Topic:
 class Job:
     def __init__(self, config: Config, stopped: Callable[[], bool]) -> None:
         self._stopped = stopped
-        self._topic = Topic(config)
+        self._topic = OutputTopic(config)
         self._orders = Orders(self._topic.out(), config["watermark_ms"])
         self._progress = ProgressLog(config["progress_path"])
         self._consumer = open_consumer(config, {})

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from pyspark.sql import DataFrame
 
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config
+from workloads.jobs.run_config import Config
 from workloads.jobs.spark_stream import Writer
 
 ANSWER_S = 30.0

@@ -25,8 +25,8 @@ from pyspark.sql.streaming.stateful_processor import (
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.sinks import WRITERS
 from workloads.jobs import spark_stream
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.run_config import Config, read_config
 
 EVENT = "user string, ordered_at long"
 STATE = """

@@ -14,9 +14,9 @@ import redis
 from confluent_kafka import Message
 
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.run_config import read_config
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
 
 STATE = "reference:visitors:"  # followed by country and window: a set

@@ -18,9 +18,9 @@ import msgspec
 import redis
 
 from workloads.jobs import plain_process
-from workloads.jobs.orders import read_config
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.run_config import read_config
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
 
 STATE = "reference:sessions"  # a hash: visitor -> all sessions

@@ -16,10 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.orders import Config, read_config
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import SINKS, write_batch
+from workloads.jobs.run_config import Config, read_config
 from workloads.jobs.spark_stream import Writer, read_records
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
 

@@ -10,7 +10,7 @@ final class Seams extends KafkaStreamsJob {
     private final String bug;
 
     public static void main(String[] arguments) throws Exception {
-        new Seams(orders(arguments)).run();
+        new Seams(readConfig(arguments)).run();
     }
 
     private Seams(JsonNode config) throws IOException {

@@ -36,7 +36,7 @@ import redis.clients.jedis.resps.ScanResult;
  * <pre>java -jar target/own-flink.jar CONFIG.json</pre>
  *
  * Flink runs within this JVM. A total is written once, when the watermark passes the end of its window. Started again
- * with the same orders it goes on from its newest checkpoint.
+ * with the same run config it goes on from its newest checkpoint.
  */
 public final class CampaignViews {
     private static final String GROUP = "own-flink";
@@ -49,51 +49,51 @@ public final class CampaignViews {
     private static final ConfigOption<Duration> OUT_OF_ORDER = key("job.out-of-order").durationType().noDefaultValue();
 
     public static void main(String[] arguments) throws Exception {
-        Orders orders = Orders.read(arguments[0]);
-        Configuration job = Configuration.fromMap(orders.options());
-        StreamExecutionEnvironment flink = StreamExecutionEnvironment.getExecutionEnvironment(settings(orders, job));
+        RunConfig config = RunConfig.read(arguments[0]);
+        Configuration job = Configuration.fromMap(config.options());
+        StreamExecutionEnvironment flink = StreamExecutionEnvironment.getExecutionEnvironment(settings(config, job));
 
-        Duration outOfOrder = job.getOptional(OUT_OF_ORDER).orElse(Duration.ofMillis(orders.watermarkMs()));
+        Duration outOfOrder = job.getOptional(OUT_OF_ORDER).orElse(Duration.ofMillis(config.watermarkMs()));
         WatermarkStrategy<View> eventTime = WatermarkStrategy.<View>forBoundedOutOfOrderness(outOfOrder)
                 .withTimestampAssigner((view, kafkaTime) -> view.timeMs());
 
-        flink.fromSource(views(orders, job), eventTime, "views")
+        flink.fromSource(views(config, job), eventTime, "views")
                 .uid("views")
                 .keyBy(View::campaign)
-                .window(TumblingEventTimeWindows.of(Duration.ofMillis(orders.windowMs())))
+                .window(TumblingEventTimeWindows.of(Duration.ofMillis(config.windowMs())))
                 .aggregate(new Count(), new Close())
                 .uid("totals")
-                .sinkTo(new RedisSink(orders.redis(), orders.prefix(), job.get(INCREMENTS)))
+                .sinkTo(new RedisSink(config.redis(), config.prefix(), job.get(INCREMENTS)))
                 .uid("redis");
         flink.execute(GROUP);
     }
 
-    private static KafkaSource<View> views(Orders orders, Configuration job) {
-        Properties kafka = orders.kafka();
+    private static KafkaSource<View> views(RunConfig config, Configuration job) {
+        Properties kafka = config.kafka();
         // With checkpoints Flink commits offsets when one is complete, for others to see; it restores its own.
         kafka.setProperty("enable.auto.commit", Boolean.toString(!job.get(CHECKPOINTS)));
         return KafkaSource.<View>builder()
-                .setBootstrapServers(orders.brokers())
+                .setBootstrapServers(config.brokers())
                 .setProperties(kafka)
-                .setTopics(orders.topic())
+                .setTopics(config.topic())
                 .setGroupId(GROUP)
                 .setStartingOffsets(OffsetsInitializer.committedOffsets(OffsetResetStrategy.EARLIEST))
-                .setValueOnlyDeserializer(new ParseViews(campaigns(orders)))
+                .setValueOnlyDeserializer(new ParseViews(campaigns(config)))
                 .build();
     }
 
-    private static Configuration settings(Orders orders, Configuration job) throws IOException {
+    private static Configuration settings(RunConfig config, Configuration job) throws IOException {
         Configuration settings = new Configuration();
         // A task without a partition has no watermark, and holds back that of all others: see README.md.
         int cores = Runtime.getRuntime().availableProcessors();
-        settings.setString("parallelism.default", Integer.toString(Math.min(cores, orders.partitions())));
+        settings.setString("parallelism.default", Integer.toString(Math.min(cores, config.partitions())));
         if (job.get(CHECKPOINTS)) {
             settings.setString("execution.checkpointing.interval", "1 s");
-            settings.setString("execution.checkpointing.dir", orders.checkpoint().toUri().toString());
+            settings.setString("execution.checkpointing.dir", config.checkpoint().toUri().toString());
             settings.setString("execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION");
         }
         if (job.get(RESTORE)) {
-            newest(orders.checkpoint()).ifPresent(
+            newest(config.checkpoint()).ifPresent(
                     path -> settings.setString("execution.state-recovery.path", path.toUri().toString()));
         }
         settings.setString("rest.address", "127.0.0.1");
@@ -119,17 +119,17 @@ public final class CampaignViews {
     }
 
     /** Of each ad, from Redis: an ad is a key that holds its campaign. */
-    private static HashMap<String, String> campaigns(Orders orders) {
+    private static HashMap<String, String> campaigns(RunConfig config) {
         HashMap<String, String> campaigns = new HashMap<>();
-        ScanParams ours = new ScanParams().match(orders.prefix() + "*").count(1000);
-        try (JedisPooled redis = new JedisPooled(orders.redis())) {
+        ScanParams ours = new ScanParams().match(config.prefix() + "*").count(1000);
+        try (JedisPooled redis = new JedisPooled(config.redis())) {
             String cursor = ScanParams.SCAN_POINTER_START;
             do {
                 ScanResult<String> page = redis.scan(cursor, ours, "string");
                 List<String> ads = page.getResult();
                 List<String> found = ads.isEmpty() ? List.of() : redis.mget(ads.toArray(String[]::new));
                 for (int each = 0; each < ads.size(); each++) {
-                    campaigns.put(ads.get(each).substring(orders.prefix().length()), found.get(each));
+                    campaigns.put(ads.get(each).substring(config.prefix().length()), found.get(each));
                 }
                 cursor = page.getCursor();
             } while (!cursor.equals(ScanParams.SCAN_POINTER_START));

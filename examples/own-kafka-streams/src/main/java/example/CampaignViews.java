@@ -45,18 +45,18 @@ public final class CampaignViews {
     private static final String INCREMENTS = "job.increments";
     private static final String CHANGELOGS = "job.changelogs";
 
-    private final Orders orders;
+    private final RunConfig config;
     private final Map<String, String> options;
     private final JedisPooled redis;
 
     public static void main(String[] arguments) throws IOException {
-        new CampaignViews(Orders.read(arguments[0])).start();
+        new CampaignViews(RunConfig.read(arguments[0])).start();
     }
 
-    private CampaignViews(Orders orders) {
-        this.orders = orders;
-        options = orders.options();
-        redis = new JedisPooled(orders.redis());
+    private CampaignViews(RunConfig config) {
+        this.config = config;
+        options = config.options();
+        redis = new JedisPooled(config.redis());
     }
 
     private void start() {
@@ -72,11 +72,11 @@ public final class CampaignViews {
     }
 
     private Properties settings() {
-        Properties settings = orders.kafka();
-        settings.put("bootstrap.servers", orders.brokers());
+        Properties settings = config.kafka();
+        settings.put("bootstrap.servers", config.brokers());
         // The id of its group, and the beginning of the names of its own topics. A run removes topics that begin so.
-        settings.put("application.id", orders.topic() + "." + NAME);
-        settings.put("state.dir", orders.checkpoint().toString());
+        settings.put("application.id", config.topic() + "." + NAME);
+        settings.put("state.dir", config.checkpoint().toString());
         settings.put("processing.guarantee", "exactly_once_v2");
         // Started again it is the same member of its group, which need not wait until the killed one is missed.
         settings.put("main.consumer.group.instance.id", NAME);
@@ -92,7 +92,7 @@ public final class CampaignViews {
                 .withTimestampExtractor((record, newestMs) ->
                         record.value() instanceof View view ? view.timeMs() : Math.max(0, newestMs));
         Materialized<String, Long, WindowStore<Bytes, byte[]>> counts = Materialized.as("counts");
-        KTable<Windowed<String>, Long> views = builder.stream(orders.topic(), records)
+        KTable<Windowed<String>, Long> views = builder.stream(config.topic(), records)
                 .filter((key, view) -> view != null)
                 .map((key, view) -> KeyValue.pair(view.campaign(), NOTHING))
                 .groupByKey(Grouped.with("by-campaign", Serdes.String(), Serdes.ByteArray()))
@@ -106,12 +106,12 @@ public final class CampaignViews {
     }
 
     private TimeWindows windows() {
-        long graceMs = Long.parseLong(options.getOrDefault(GRACE_MS, Long.toString(orders.watermarkMs())));
-        return TimeWindows.ofSizeAndGrace(Duration.ofMillis(orders.windowMs()), Duration.ofMillis(graceMs));
+        long graceMs = Long.parseLong(options.getOrDefault(GRACE_MS, Long.toString(config.watermarkMs())));
+        return TimeWindows.ofSizeAndGrace(Duration.ofMillis(config.windowMs()), Duration.ofMillis(graceMs));
     }
 
     private void write(Windowed<String> window, Long views) {
-        String key = orders.prefix() + "counts:" + window.key();
+        String key = config.prefix() + "counts:" + window.key();
         String field = Long.toString(window.window().start());
         if (Boolean.parseBoolean(options.get(INCREMENTS))) {
             redis.hincrBy(key, field, views);
@@ -128,14 +128,14 @@ public final class CampaignViews {
     /** Of each ad, from Redis: an ad is a key that holds its campaign. */
     private Map<String, String> campaigns() {
         Map<String, String> campaigns = new HashMap<>();
-        ScanParams ours = new ScanParams().match(orders.prefix() + "*").count(1000);
+        ScanParams ours = new ScanParams().match(config.prefix() + "*").count(1000);
         String cursor = ScanParams.SCAN_POINTER_START;
         do {
             ScanResult<String> page = redis.scan(cursor, ours, "string");
             List<String> ads = page.getResult();
             List<String> found = ads.isEmpty() ? List.of() : redis.mget(ads.toArray(String[]::new));
             for (int each = 0; each < ads.size(); each++) {
-                campaigns.put(ads.get(each).substring(orders.prefix().length()), found.get(each));
+                campaigns.put(ads.get(each).substring(config.prefix().length()), found.get(each));
             }
             cursor = page.getCursor();
         } while (!cursor.equals(ScanParams.SCAN_POINTER_START));

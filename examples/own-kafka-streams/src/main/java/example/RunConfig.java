@@ -11,15 +11,15 @@ import java.util.Map;
 import java.util.Properties;
 
 /** What a run asks of the job: the JSON file whose path streamgauge gives as `{config}`. */
-final class Orders {
+final class RunConfig {
     private final JsonNode json;
 
-    private Orders(JsonNode json) {
+    private RunConfig(JsonNode json) {
         this.json = json;
     }
 
-    static Orders read(String path) throws IOException {
-        return new Orders(new ObjectMapper().readTree(new File(path)));
+    static RunConfig read(String path) throws IOException {
+        return new RunConfig(new ObjectMapper().readTree(new File(path)));
     }
 
     String topic() {

@@ -11,13 +11,13 @@ from typing import Any
 Config = dict[str, Any]
 
 OWN_OPTION = "streamgauge."  # an option of the job, which is not passed to the engine
-LOOK_EVERY_S = 0.02
+POLL_EVERY_S = 0.02
 PATIENCE_S = 300.0
 OF_SERVICES = ("kafka", "redis", "redis_prefix")  # keys that the run config may get later
 
 
 def read_config(path: str) -> Config:
-    return {**json.loads(Path(path).read_bytes()), "orders": path}
+    return {**json.loads(Path(path).read_bytes()), "config_path": path}
 
 
 def engine_options(config: Config) -> dict[str, str]:
@@ -30,6 +30,6 @@ def await_services(config: Config) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not config["kafka"]["bootstrap"]:
         if time.monotonic() > deadline_s:
-            sys.exit(f"After {PATIENCE_S:.0f} s {config['orders']} still does not say where Kafka is.")
-        time.sleep(LOOK_EVERY_S)
-        config |= {key: value for key, value in read_config(config["orders"]).items() if key in OF_SERVICES}
+            sys.exit(f"After {PATIENCE_S:.0f} s {config['config_path']} still does not say where Kafka is.")
+        time.sleep(POLL_EVERY_S)
+        config |= {key: value for key, value in read_config(config["config_path"]).items() if key in OF_SERVICES}
