@@ -18,14 +18,14 @@ def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
             yield "cost until then", cost, "of the engine, its start included"
 
 
-def rows_of(orders: NewOrders) -> Iterator[tuple[str, str, str]]:
-    yield "changed", seconds(orders.at_s), f"{orders.fault}, at the last progress under the old config"
-    yield "to do then", f"{orders.to_do:,.0f} events", ""
-    yield "away", orders.away.text(seconds), orders.away.note or _missed(orders)
-    yield "rate before", orders.before_per_s.text(per_s), orders.before_per_s.note
-    yield "rate after", orders.after_per_s.text(per_s), orders.after_per_s.note
-    yield "paid", orders.paid.text(seconds), orders.paid.note or "after the change; more was done from then on"
-    yield "would have caught up", orders.without.text(seconds), orders.without.note or "at the rate before"
+def rows_of(change: Reconfiguration) -> Iterator[tuple[str, str, str]]:
+    yield "changed", seconds(change.at_s), f"{change.fault}, at the last progress under the old config"
+    yield "to do then", f"{change.to_do:,.0f} events", ""
+    yield "away", change.away.text(seconds), change.away.note or _missed(change)
+    yield "rate before", change.before_per_s.text(per_s), change.before_per_s.note
+    yield "rate after", change.after_per_s.text(per_s), change.after_per_s.note
+    yield "paid", change.paid.text(seconds), change.paid.note or "after the change; more was done from then on"
+    yield "would have caught up", change.without.text(seconds), change.without.note or "at the rate before"
 
 
 def seconds(value: float) -> str:
@@ -50,22 +50,22 @@ def in_words(found: CatchUp) -> str:
 
 def worth_in_words(change: Reconfiguration, largest: float) -> str:
     """Summarize in one sentence when the job was changed, what the change cost, and what it gained."""
-    to_do = f"{orders.to_do:,.0f} events to do, of {largest:,.0f} at the most"
-    said = [f"{orders.fault} {seconds(orders.at_s)} after its start with {to_do}"]
-    said.append(f"{_after(orders.away)} away")
-    if orders.before_per_s.lack is Lack.UNKNOWN:
-        said.append(f"its benefit is not known ({orders.before_per_s.note})")
+    to_do = f"{change.to_do:,.0f} events to do, of {largest:,.0f} at the most"
+    said = [f"{change.fault} {seconds(change.at_s)} after its start with {to_do}"]
+    said.append(f"{_after(change.away)} away")
+    if change.before_per_s.lack is Lack.UNKNOWN:
+        said.append(f"its benefit is not known ({change.before_per_s.note})")
     else:
-        said.append(f"{orders.before_per_s.text(per_s)} before, {_after(orders.after_per_s, text=per_s)} after")
-        said.append(f"paid: {_after(orders.paid, 'it')}")
-        said.append(f"would have caught up: {_after(orders.without, 'its start')}")
+        said.append(f"{change.before_per_s.text(per_s)} before, {_after(change.after_per_s, text=per_s)} after")
+        said.append(f"paid: {_after(change.paid, 'it')}")
+        said.append(f"would have caught up: {_after(change.without, 'its start')}")
     return ", ".join(said)
 
 
 def _missed(change: Reconfiguration) -> str:
     if change.before_per_s.value is None or change.away.value is None:
         return ""
-    return f"in which the old config would have processed {orders.before_per_s.value * orders.away.value:,.0f} events"
+    return f"in which the old config would have processed {change.before_per_s.value * change.away.value:,.0f} events"
 
 
 def _after(found: Quantity, moment: str = "", text: Callable[[float], str] = seconds) -> str:

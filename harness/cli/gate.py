@@ -115,7 +115,7 @@ def gate(
             refuse_beside_resume(context, "calibrate")
         elif not base:
             raise UsageError("--calibrate needs --base, as in `streamgauge gate --calibrate --base spark`.")
-        begun = gate_calibration.Asked(
+        begun = gate_calibration.CalibrationRequest(
             base, engine, flags, budget * 60, drive_gate.settings_of(burst or 0, budget * 60)
         )
         _calibrate(gate_calibration.resume(resume) if resume else gate_calibration.begin(begun, out), as_json=as_json)

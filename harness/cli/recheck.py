@@ -63,9 +63,9 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Write the page of a stored run or experiment again, from its files."""
-    place = run.absolute()
-    if markers.is_one(place, folder.FILE):
-        experiment = Folder.open(place, *EXPERIMENT_PAGES)
+    run_dir = run.absolute()
+    if markers.is_one(run_dir, folder.FILE):
+        experiment = Folder.open(run_dir, *EXPERIMENT_PAGES)
         made = EXPERIMENT_PAGES[experiment.kind](experiment)
         sections = made.sections
     elif one_run.mended_copy(run_dir):
@@ -83,7 +83,7 @@ def report(
 
 def _ended(run: Path) -> Store:
     """Open a run, and refuse one that is still running."""
-    place = Store.open(run.absolute())
-    if not place.has("verdict.json") and place.alive():
+    run_dir = Store.open(run.absolute())
+    if not run_dir.has("verdict.json") and run_dir.alive():
         raise UsageError(f"{run} is still running. Wait until its process has ended.")
-    return place
+    return run_dir

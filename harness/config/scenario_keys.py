@@ -271,11 +271,11 @@ KEYS: dict[str, Key] = {
     ),
     "backfill_kill": Key(Reader(_flag), False, "kill the batch job when it has written half, and start it again"),
     "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "shape of the rate over time"),
-    "seed": Key(_whole(0, MOST_SEED), 1, "seed of all randomness"),
-    "servers": Key(_whole(1, MAX_SERVERS), 10, "number of event senders"),
-    "campaigns": Key(_whole(1, 100_000), 100, "number of campaigns, each with 10 ads"),
-    "probes": Key(_whole(0, 100_000), 300, "number of extra campaigns with one view per window, to measure latency"),
-    "partitions": Key(_whole(1, 1000), 4, "number of partitions of the topic"),
+    "seed": Key(_integer(0, MOST_SEED), 1, "seed of all randomness"),
+    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of event senders"),
+    "campaigns": Key(_integer(1, 100_000), 100, "number of campaigns, each with 10 ads"),
+    "probes": Key(_integer(0, 100_000), 300, "number of extra campaigns with one view per window, to measure latency"),
+    "partitions": Key(_integer(1, 1000), 4, "number of partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
     "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "allowed lateness of an event"),
     "time": Key(_choice(get_args(Time)), EVENT_TIME, "the time that assigns an event to a window", "event"),
@@ -294,7 +294,7 @@ KEYS: dict[str, Key] = {
         "a kill at the engine's most critical point",
     ),
     "states": Key(
-        _whole(0, 100), 0, "number of random batches of a Spark job whose state is stored and judged", "none"
+        _integer(0, 100), 0, "number of random batches of a Spark job whose state is stored and judged", "none"
     ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
     "requires": Key(
@@ -319,7 +319,7 @@ KEYS: dict[str, Key] = {
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
     "redis_prefix": Key(_text("TEXT"), "", "prefix of all keys of the run in --redis", "none"),
     "reset": Key(Reader(_flag), False, "empty the database of --redis first, if streamgauge used it before"),
-    "repeat": Key(_whole(1, 1000), 1, "number of runs, each with the next seed"),
+    "repeat": Key(_integer(1, 1000), 1, "number of runs, each with the next seed"),
     "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this on a slow machine"),
     "checksum": Key(
         Reader(_flag), False, "also sum event ids, to find a loss that a duplicate hides; speed is not measured"

@@ -147,9 +147,9 @@ def resolve(settings: Settings, case: ChaosCase) -> Resolved:
 
 def drive(experiment: Folder, settings: Settings) -> chaos.Card:
     """Run all pending cases, then write the card in all its formats."""
-    with place.going_on(f"`streamgauge chaos --resume {short_path(place.path)}` resumes it"):
-        found = _drive(place, settings)
-        place.finished(found.outcome, found.sentence)
+    with experiment.going_on(f"`streamgauge chaos --resume {short_path(experiment.path)}` resumes it"):
+        found = _drive(experiment, settings)
+        experiment.finished(found.outcome, found.sentence)
     return found
 
 
@@ -166,7 +166,7 @@ def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
         console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
         if ran.is_again:
             console.say("  It ran in parallel with another run, and is repeated alone.")
-        place.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
+        experiment.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
         Beside(experiment, wanted, done, keep, lambda case: _twin(experiment, case, done)).drive(jobs)

@@ -94,7 +94,7 @@ def resume(path: Path) -> tuple[Folder, CompareRequest]:
     made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
-            f"{place.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
+            f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
             f"both do not belong in one table. Resume it with version {made}, or start a new comparison."
         )
     asked: CompareRequest = experiment.load("asked", dict[str, Any])
@@ -119,10 +119,10 @@ def resolve(asked: CompareRequest, case: LegRun) -> tuple[RunSpec, EngineManifes
 
 def drive(experiment: Folder, asked: CompareRequest) -> None:
     """Run all pending runs and searches, then write the page."""
-    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` resumes it"):
-        _drive(place, asked)
-        found = compared.read(place).found
-        place.finished(found.outcome, found.sentence)
+    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
+        _drive(experiment, asked)
+        found = compared.read(experiment).found
+        experiment.finished(found.outcome, found.sentence)
 
 
 def _drive(experiment: Folder, asked: CompareRequest) -> None:

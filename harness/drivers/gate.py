@@ -71,7 +71,7 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     logs.mkdir()
     comparison = _Gate(experiment, asked, settings, then)
     with (
-        place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its sides; each is a complete run"),
+        experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a complete run"),
         children.guard(),
         made(candidates[0], logs, console.say) as base,
         made(candidates[1], logs, console.say) as head,
@@ -107,9 +107,9 @@ def draw(experiment: Folder) -> None:
     for judged in gated.read(experiment).found.sides.values():
         if judged.run and (side := Store(experiment.path / judged.run)).has("verdict.json"):
             one_run.draw(side.path)
-    next_step = f"`streamgauge report {short_path(place.path)}` writes its page"
-    with under_way(UnderWay(place.path, place.path, next_step), place.history.tell):
-        write_page(place)
+    next_step = f"`streamgauge report {short_path(experiment.path)}` writes its page"
+    with under_way(UnderWay(experiment.path, experiment.path, next_step), experiment.history.tell):
+        write_page(experiment)
 
 
 def write_page(experiment: Folder) -> Page:

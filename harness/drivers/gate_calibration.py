@@ -64,9 +64,9 @@ def resume(path: Path) -> Folder:
 
 def drive(experiment: Folder) -> Calibrated:
     """Record all missing starts, then compute the answer."""
-    asked: Asked = place.load("asked", Asked)
-    with place.going_on(f"`streamgauge gate --calibrate --resume {short_path(place.path)}` resumes it"):
-        while len(took := _took(place)) < asked.starts:
+    asked: CalibrationRequest = experiment.load("asked", CalibrationRequest)
+    with experiment.going_on(f"`streamgauge gate --calibrate --resume {short_path(experiment.path)}` resumes it"):
+        while len(took := _took(experiment)) < asked.starts:
             number = len(took) + 1
             console.say(
                 f"start {number} of {asked.starts}: {len(ARMS)} engines, {asked.settings.rounds} rounds of each"

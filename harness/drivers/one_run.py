@@ -32,7 +32,7 @@ from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.services import children
-from harness.services.external import check_external, claim_external
+from harness.services.external import claim_external
 from harness.services.redis import find_server
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, short_path, under_way
@@ -54,7 +54,7 @@ def refuse_the_impossible(
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} does not apply here: {'; '.join(needs)}. {instead}")
-    look_at_external(spec)
+    check_external(spec)
 
 
 def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Path, runs: int = 1) -> None:
@@ -163,9 +163,9 @@ def _saying_what_stays(world: World) -> Iterator[None]:
 
 def draw(run: Path, screens: Screens = console.progress) -> None:
     """Write the page. This comes after the answer, because drawing takes seconds."""
-    place = Store(run)
-    with _under_way(place, "report", "writes its page"), screens() as screen:
-        write_page(place, screen)
+    run_dir = Store(run)
+    with _under_way(run_dir, "report", "writes its page"), screens() as screen:
+        write_page(run_dir, screen)
 
 
 def _under_way(run_dir: Store, command: str, does: str) -> AbstractContextManager[None]:
@@ -213,13 +213,13 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     from reports.result import read
 
     screen.phase("measure", "measuring latency, cost, steadiness and recovery")
-    place, measurement = stored.store, measure.save(stored, verdict)
-    verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(place))
-    verdicts.keep(place, verdict)
-    result = read(place.path)
-    place.write_bytes("junit.xml", junit.as_xml(result))
-    place.write_bytes("summary.md", markdown.as_text(result).encode())
-    place.write_bytes(annotation.FILE, annotation.of_run(result).encode())
+    run_dir, measurement = stored.store, measure.save(stored, verdict)
+    verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(run_dir))
+    verdicts.keep(run_dir, verdict)
+    result = read(run_dir.path)
+    run_dir.write_bytes("junit.xml", junit.as_xml(result))
+    run_dir.write_bytes("summary.md", markdown.as_text(result).encode())
+    run_dir.write_bytes(annotation.FILE, annotation.of_run(result).encode())
     return result
 
 

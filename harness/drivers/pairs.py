@@ -49,9 +49,9 @@ def _save(experiment: Folder, asked: PairsRequest, done: Sequence[Progress], mac
 
 def drive(experiment: Folder) -> Paired:
     """Measure every pair that is not measured yet, then write the page."""
-    asked: Asked = place.load("asked", Asked)
-    pairs = _Pairs(place, asked, placement())
-    with place.going_on(f"`streamgauge compare --resume {short_path(place.path)}` resumes it"):
+    asked: PairsRequest = experiment.load("asked", PairsRequest)
+    pairs = _Pairs(experiment, asked, placement())
+    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
         console.say(f"two engines at a time: {pairs.placed.words}")
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):

@@ -19,7 +19,7 @@ from harness.config import plan
 from harness.drivers import catch_up_after_freeze, one_run
 from harness.engines import manifest as manifests
 from harness.experiments import compare
-from harness.experiments.compare import BUSY_CPU, Leg, LegRun
+from harness.experiments.compare import BUSY_CPU, Leg
 from harness.experiments.searching.search import Unit
 from harness.host import cgroup, disk_space
 from harness.model import HarnessError, Outcome
@@ -76,7 +76,7 @@ def measured(out: Path) -> Unit:
         f"measuring the reference engine on this machine: frozen for {SETTINGS.frozen_s} s at "
         f"{SETTINGS.catch_up_per_s:,.0f}/s"
     )
-    case = Case(compare.REFERENCE, Leg.CATCH_UP, SEED)
+    case = LegRun(compare.REFERENCE, Leg.CATCH_UP, SEED)
     own = compare.keys_of(case, SETTINGS)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], **own}
     spec, manifest = plan.resolve(compare.SCENARIO, keys, {}, manifests.load)

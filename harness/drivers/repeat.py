@@ -27,10 +27,12 @@ class Done:
 
 
 def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
-    place = Folder.create(out.absolute(), f"repeat-{spec.title}-{spec.engine}")
-    with place.going_on(f"`streamgauge ls {short_path(place.path)}` lists its rounds; each is a complete run"):
-        done = _drive(place, spec, engine_manifest, rounds)
-        place.finished(done.answer.outcome, done.answer.sentence)
+    experiment = Folder.create(out.absolute(), f"repeat-{spec.title}-{spec.engine}")
+    with experiment.going_on(
+        f"`streamgauge ls {short_path(experiment.path)}` lists its rounds; each is a complete run"
+    ):
+        done = _drive(experiment, spec, engine_manifest, rounds)
+        experiment.finished(done.answer.outcome, done.answer.sentence)
     return done
 
 

@@ -89,10 +89,10 @@ def settings_of(experiment: Folder) -> Settings:
 
 def drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
     """Complete a search. The spec comes from memory, since the stored one has no password."""
-    with place.going_on(f"`streamgauge search --resume {short_path(place.path)}` resumes it"):
-        _Search(place, replace(spec, objective_p99_ms=None), engine_manifest).all()
-        found = read(place)
-        place.finished(found.found.outcome, found.found.sentence)
+    with experiment.going_on(f"`streamgauge search --resume {short_path(experiment.path)}` resumes it"):
+        _Search(experiment, replace(spec, objective_p99_ms=None), engine_manifest).all()
+        found = read(experiment)
+        experiment.finished(found.found.outcome, found.found.sentence)
     return found
 
 
@@ -133,8 +133,8 @@ class _Search:
         settings, lives = self._settings, self._lives
         number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
         console.say(f"engine run {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
-        offered = search.of_a_life(settings, next(iter(read(self._place).lived), ()))
-        lived, life = _live(self._place, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
+        offered = search.of_a_life(settings, next(iter(read(self._experiment).lived), ()))
+        lived, life = _live(self._experiment, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
         lives.append(lived)
         self._keep()
         if life.stopped:

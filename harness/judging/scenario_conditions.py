@@ -57,7 +57,7 @@ def in_a_second(spec: RunSpec) -> float:
     return events * 1000 / max(1, spec.tape.load_ms)
 
 
-def _late(case: Case) -> str:
+def _late(case: RunFacts) -> str:
     return "" if case.permitted.any() else "no event came after the watermark"
 
 

@@ -85,7 +85,7 @@ def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
         "password into the address (its log is logs/redis.log)"
     )
     with pytest.raises(ServiceGone, match=r"Redis at redis://here no longer answers: Kafka .* refused$"):
-        of(None).once(Asked(1, HarnessError("Kafka at there refused.")))
+        of(None).call(RefusingCall(1, HarnessError("Kafka at there refused.")))
 
 
 @pytest.mark.parametrize("error", [UnreadableError("no table yet"), KeyError("a bug")])
