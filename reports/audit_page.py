@@ -28,14 +28,14 @@ TIMES = FuncFormatter(lambda share, _: f"{three_digits(share)} x")
 def refuse_others(out: Path) -> None:
     """Refuse a folder that holds anything else than an audit: its drawings would be replaced."""
     if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
-        raise UsageError(f"--out {out} holds something else than an audit. Name a folder that is new or empty.")
+        raise UsageError(f"--out {out} contains other files than an audit. Name a new or empty folder.")
 
 
 def write(audited: Sequence[Audited], target: str, out: Path) -> Page:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {out} can't be made: {error.strerror}. Name another folder.") from None
+        raise UsageError(f"--out {out} can't be created: {error.strerror}. Name another folder.") from None
     disk_space.write(out / FILE, (json.dumps(words.as_object(audited, target), indent=1) + "\n").encode())
     page = page_of(audited, target)
     save(page, {}, out)
@@ -128,10 +128,14 @@ def _latency(audited: Sequence[Audited]) -> Section:
     text = (
         "p99 of the last update of a window after its end, a point a set.",
         "Published figures: "
-        + ("those that --loads names." if known else "N/A: none is known. --loads takes them in published_p99_ms."),
+        + (
+            "those that --loads names."
+            if known
+            else "N/A: none is known. Put them into the column published_p99_ms of --loads."
+        ),
     )
     if not any(row.points for row in rows):
-        return Section("latency", "Latency", missing=("No set says when its windows were updated.",))
+        return Section("latency", "Latency", missing=("No set records when its windows were updated.",))
     alt = "; ".join(f"{row.engine}: {many(len(row.points), 'set')}" for row in rows)
     drawn = picture("latency", alt, lambda sheet: drawing.draw_rows(rows, "p99", DURATION, sheet, log=True))
     return Section("latency", "Latency by set", picture=drawn, text=(*text, *_left_out(_engines(audited))))

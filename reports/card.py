@@ -29,12 +29,13 @@ SHORT = ("back", "silence", "wrong for")
 HEADER = ("fault", "seen", "runs", *SHORT)
 CLASSES = (
     "The class of a cell: L events are missing, D are too many, M are masked (one lost and one doubled in a cell). "
-    "None of them is exactly once; D alone is at least once, L alone at most once, all else none. An engine that "
-    "stopped for good without a wrong count stopped loudly, which is an outage and breaks no promise; one that hangs "
-    "is stuck. A run proves no guarantee; it says that this many faults landed and what the counts were afterwards."
+    "None of them is exactly once; D alone is at least once, L alone at most once, everything else is none. An "
+    "engine that stopped for good without a wrong count stopped loudly, which is an outage and breaks no promise; "
+    "one that hangs is stuck. A run does not prove a guarantee. It shows how many faults landed and what the counts "
+    "were afterwards."
 )
 
-BESIDE = "Runs went beside each other and shared the machine: seconds and backlog are longer than they are alone."
+BESIDE = "Runs were parallel and shared the machine, so times and backlogs are larger than in a single run."
 
 
 def save(card: Card, folder: Path) -> None:
@@ -49,11 +50,12 @@ def tables(card: Card) -> Iterator[tuple[str, list[list[str]]]]:
         yield f"{engine}/{sink} claims {claim}", [_row(cell) for cell in cells]
 
 
-CHANGES = ("engine", "change", "came of it")
+CHANGES = ("engine", "change", "result")
 WORDS_OF_CHANGES = (
-    "right: as was declared. refused: it stopped loudly, and the old job went on. ignored: the old question all the "
-    "time, or a setting that its checkpoint keeps. partial: the new one only from the change on. residue: what the old "
-    "job wrote still stands there. collision: two questions in one cell of the store. wrong: none of these."
+    "right: as declared. refused: the new job stopped loudly, and the old one went on. ignored: the "
+    "old query stayed in use, or the checkpoint kept the old setting. partial: the new query applies "
+    "only after the change. residue: values of the old job remain. collision: two queries write to "
+    "one cell. wrong: none of these."
 )
 
 
@@ -80,8 +82,8 @@ def beside(card: Card) -> Iterator[str]:
     for each in card.again:
         case = each.case
         yield (
-            f"{case.engine}/{case.sink}, {case.fault}, seed {case.seed} decided nothing beside another run, and was "
-            f"made again alone: {each.sentence}"
+            f"{case.engine}/{case.sink}, {case.fault}, seed {case.seed} was undecided in parallel with another run, "
+            f"and was repeated alone: {each.sentence}"
         )
 
 
@@ -154,10 +156,10 @@ def markdown(card: Card) -> Iterator[str]:
         yield ""
         yield from (f"- `{cell.fault}`: {told(cell)}" for cell in cells)
     if came := changes(card):
-        yield from ("", "## What came of each change", "")
+        yield from ("", "## Result of each change", "")
         yield from table_lines(CHANGES, [[engine, f"`{change}`", word] for engine, change, word in came])
     yield ""
-    yield "Figures in brackets are what is more than in the run of the same seed without a fault."
+    yield "Figures in brackets are the difference from the baseline run of the same seed without a fault."
     for line in beside(card):
         yield ""
         yield line
@@ -176,10 +178,11 @@ def told(cell: Cell) -> str:
 
 
 def explained() -> Iterator[str]:
-    yield "PASS keeps what the sink claims, FAIL is below it; n/a can't be done there, and the folded table says why."
+    yield "PASS keeps what the sink claims, FAIL is below it; n/a is impossible there; the folded table has the reason."
     yield (
-        "Recovery counts from the moment at which the fault struck. never: it could have come and did not; for good: "
-        "it lasted until the end; not known: it could not come, because the load had ended or the next fault struck "
-        "first; withheld: no speed is shown for wrong counts. Empty: does not apply. In brackets: more than in the run "
-        "without a fault."
+        "Recovery counts from the moment at which the fault struck. never: it was possible but did not happen; for "
+        "good: "
+        "it lasted until the end; not known: the load ended or the next fault struck first; withheld: no speed is "
+        "shown for wrong counts. Empty: does not apply. In brackets: the difference from the baseline run without a "
+        "fault."
     )

@@ -12,20 +12,20 @@ def rows(found: CatchUp) -> Iterator[tuple[str, str, str]]:
     yield "caught up", found.caught_up.text(seconds), found.caught_up.note
     yield "fresh again", found.fresh.text(seconds), found.fresh.note
     if found.per_s is not None:
-        yield "done meanwhile", per_s(found.per_s), "its start is part of the time"
+        yield "done until then", per_s(found.per_s), "its start is part of the time"
         if found.cpu_s_per_million is not None:
             cost = f"{three_digits(found.cpu_s_per_million)} CPU-s/M at {per_s(found.per_s)}"
-            yield "cost meanwhile", cost, "of the engine, its start included"
+            yield "cost until then", cost, "of the engine, its start included"
 
 
 def rows_of(change: Reconfiguration) -> Iterator[tuple[str, str, str]]:
-    yield "changed", seconds(change.at_s), f"{change.fault}, at the last word of the old config"
+    yield "changed", seconds(change.at_s), f"{change.fault}, at the last progress under the old config"
     yield "to do then", f"{change.to_do:,.0f} events", ""
     yield "away", change.away.text(seconds), change.away.note or _missed(change)
     yield "rate before", change.before_per_s.text(per_s), change.before_per_s.note
     yield "rate after", change.after_per_s.text(per_s), change.after_per_s.note
     yield "paid", change.paid.text(seconds), change.paid.note or "after the change; more was done from then on"
-    yield "caught up without", change.without.text(seconds), change.without.note or "at the rate before"
+    yield "would have caught up", change.without.text(seconds), change.without.note or "at the rate before"
 
 
 def seconds(value: float) -> str:
@@ -54,18 +54,18 @@ def worth_in_words(change: Reconfiguration, largest: float) -> str:
     said = [f"{change.fault} {seconds(change.at_s)} after its start with {to_do}"]
     said.append(f"{_after(change.away)} away")
     if change.before_per_s.lack is Lack.UNKNOWN:
-        said.append(f"what it was worth is not known ({change.before_per_s.note})")
+        said.append(f"its benefit is not known ({change.before_per_s.note})")
     else:
         said.append(f"{change.before_per_s.text(per_s)} before, {_after(change.after_per_s, text=per_s)} after")
         said.append(f"paid: {_after(change.paid, 'it')}")
-        said.append(f"caught up without: {_after(change.without, 'its start')}")
+        said.append(f"would have caught up: {_after(change.without, 'its start')}")
     return ", ".join(said)
 
 
 def _missed(change: Reconfiguration) -> str:
     if change.before_per_s.value is None or change.away.value is None:
         return ""
-    return f"in which the old config would have done {change.before_per_s.value * change.away.value:,.0f} events"
+    return f"in which the old config would have processed {change.before_per_s.value * change.away.value:,.0f} events"
 
 
 def _after(found: Quantity, moment: str = "", text: Callable[[float], str] = seconds) -> str:

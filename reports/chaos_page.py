@@ -63,7 +63,7 @@ class Chaos:
     def sentence(self) -> str:
         if not self.missing:
             return self.card.sentence
-        left = f"{len(self.missing)} of {many(len(self.wanted), 'run')} were not made"
+        left = f"{len(self.missing)} of {many(len(self.wanted), 'run')} are missing"
         return f"{self.card.sentence}; {left}" if self.done else left
 
     @property
@@ -175,14 +175,12 @@ def _picture(card: Card) -> Iterator[Section]:
     alt = "; ".join(
         f"{mark.place}, {mark.fault}: {mark.word}{', below its claim' if mark.below else ''}" for mark in marks
     )
-    text = (
-        "Each cell is one fault on one engine and sink: the class of its counts, and the time until its first output."
-    )
+    text = "Each cell is one fault on one engine and sink: the class of its counts and the time until the first output."
     yield Section(
         "card",
         "At a glance",
         picture=picture("card", alt, lambda sheet: guarantee.draw(marks, sheet)),
-        text=(f"{text} An exclamation mark: below what the sink claims.",),
+        text=(f"{text} An exclamation mark means: below the sink's claim.",),
     )
 
 
@@ -207,7 +205,7 @@ def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Secti
         f"{engine}/{sink} claims {claim}",
         tables=(
             Table(("kept", "fault", "seen", "runs", "counts", "witness"), tuple(_row(cell) for cell in cells)),
-            Table(("fault", *FIGURES), recovered, "How it came back"),
+            Table(("fault", *FIGURES), recovered, "Recovery"),
             Table(("fault", "what was seen"), tuple((cell.fault, told(cell)) for cell in cells), "Every cell", True),
         ),
     )
@@ -227,12 +225,12 @@ def _runs(found: Chaos) -> Iterator[Section]:
         "runs",
         "Every run",
         text=(
-            "In the order in which they were asked for. Those without a fault are the twins of the others.",
+            "In the planned order. The runs without a fault are the baselines of the others.",
             *beside(found.card),
         ),
         tables=(
             Table(("engine/sink", "fault", "seed", "seen", "took", "run"), rows),
-            Table(("engine/sink", "fault", "seed"), left, "Not made"),
+            Table(("engine/sink", "fault", "seed"), left, "Missing"),
         ),
     )
 
@@ -252,7 +250,7 @@ def _changes(card: Card) -> Iterator[Section]:
     alt = "; ".join(f"{mark.place}, {mark.fault}: {mark.word}" for mark in marks)
     yield Section(
         "changes",
-        "What came of each change",
+        "Result of each change",
         picture=picture("changes", alt, lambda sheet: guarantee.draw(marks, sheet)),
         text=(WORDS_OF_CHANGES,),
         tables=(Table(CHANGES, tuple(map(tuple, rows))),),

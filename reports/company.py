@@ -25,9 +25,9 @@ def in_words(found: Company) -> str:
     """Summarize the ratios in one sentence."""
     known = {name: each for name, each in found.ratios.items() if each.value is not None}
     if not known:
-        return f"what it costs is not known: {reasons(found)}"
+        return f"its cost is not known: {reasons(found)}"
     said = (f"{WORDS[name][0]} {_ratio(each)}" for name, each in known.items())
-    return f"with it, as a multiple of without: {', '.join(said)}"
+    return f"ratio with and without the reader: {', '.join(said)}"
 
 
 def _figure(name: str, value: float | None) -> str:

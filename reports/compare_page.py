@@ -66,7 +66,7 @@ def page_of(found: Compared) -> Page:
         sentence=f"{found.found.sentence[:1].upper()}{found.found.sentence[1:]}.",
         facts=(
             "The same tapes and the same checks, one run at a time, in an order drawn from the seed. "
-            "There is no figure for an engine that counted wrong in any run.",
+            "An engine that counted wrong in any run has no figures.",
             *compared.endings(found.found),
         ),
         numbers=(),
@@ -166,7 +166,7 @@ def _latency(found: Compared) -> Section:
         name,
         title,
         picture=picture(name, alt, lambda sheet: percentiles.draw(curves, sheet)),
-        text=("By probes, from intended times, all rounds of the fixed rate as one heap of raw samples.",),
+        text=("By probes, from intended times, from the raw samples of all rounds of the fixed rate together.",),
     )
 
 
@@ -197,8 +197,8 @@ def _curves(found: Compared) -> Iterator[Section]:
         "Latency against throughput",
         picture=picture("throughput", alt, lambda sheet: throughputs.draw(lines, objective_ms, sheet)),
         text=(
-            "Each engine was offered all of its rates in one life. A filled mark is a rate that held in two visits; "
-            "within an engine's pale band its p99 crosses the objective.",
+            "Each engine was offered all of its rates in one engine run. A filled mark is a rate that was sustained "
+            "in two repeats; within an engine's pale band its p99 crosses the objective.",
             *compared.searched(found.found),
         ),
     )
@@ -220,11 +220,11 @@ def _fairness(found: Compared) -> Section:
         "fairness",
         "Fairness card",
         text=(
-            "What an engine claims by its nature, and its settings; those that differ come first.",
+            "The claims and settings of each engine. Settings that differ come first.",
             *(() if unlike else ("No setting differs.",)),
         ),
         tables=(
-            PageTable(("engine", "claims", "late events", "early results"), claims, "What each is"),
+            PageTable(("engine", "claims", "late events", "early results"), claims, "Engine types"),
             PageTable(("setting", *known), unlike, "Settings that differ"),
             *(
                 PageTable(("setting", "value"), tuple(settings.items()), f"What the job of {engine} sets", folded=True)
@@ -232,7 +232,7 @@ def _fairness(found: Compared) -> Section:
                 if settings
             ),
             PageTable(("", ""), tuple(fairness.flat(found.environment)), "Machine and versions"),
-            PageTable(("setting", "value"), alike, "Settings that are alike (fixed rate)", folded=True),
+            PageTable(("setting", "value"), alike, "Equal settings (fixed rate)", folded=True),
         ),
     )
 
@@ -291,7 +291,7 @@ def _runs(found: Compared) -> Section:
     return Section(
         "runs",
         "Every run",
-        text=("In the order in which they were made; each has a page of its own.",),
+        text=("In the order of execution. Each run has a page of its own.",),
         tables=(PageTable(("run", "engine", "leg", "seed", "verdict", "in words"), rows),),
     )
 

@@ -116,7 +116,7 @@ def time_spent(searched: Searched) -> Iterator[str]:
     for number, life in enumerate(searched.lives, start=1):
         if life.parts_s:
             told = ", ".join(f"{name} {seconds:,.0f} s" for name, seconds in life.parts_s.items())
-            yield f"Life {number} took {life.seconds / 60:.1f} min: {told}."
+            yield f"Engine run {number} took {life.seconds / 60:.1f} min: {told}."
 
 
 def as_object(searched: Searched) -> dict[str, Any]:

@@ -85,8 +85,8 @@ def _sentence(searched: Searched) -> str:
 def _facts(searched: Searched) -> Iterator[str]:
     objective = duration(searched.settings.life.objective_p99_ms)
     yield (
-        "All rates were offered to one living engine, one after the other, and its counts were judged over all of it. "
-        f"The answer is where p99 of latency, by probes and by all events, crosses {objective}."
+        f"All rates were offered to one running engine, one after the other, and all of its counts were judged. The "
+        f"answer is the rate at which p99 of latency, by probes and by all events, crosses {objective}."
     )
     answer = searched.found.answer
     if answer and answer.second_way_per_s:
@@ -95,9 +95,9 @@ def _facts(searched: Searched) -> Iterator[str]:
             f"two of them take {objective}."
         )
     if told := "; ".join(map(curve.pulse_in_words, curve.pulses(searched))):
-        yield f"A burst, which is no proof that a rate holds: {told}."
+        yield f"A burst, which does not prove that a rate is sustained: {told}."
     if answer and answer.low_per_s is not None:
-        yield f"Batches of one size took up to {answer.drift:.0%} longer in one visit than in another."
+        yield f"Batches of one size took up to {answer.drift:.0%} longer in one repeat than in another."
     if searched.units:
         told = "; ".join(
             f"{digits(u.catch_up_per_s)} events/s, {three_digits(u.cpu_s_per_million)} CPU-s/M" for u in searched.units
@@ -108,7 +108,7 @@ def _facts(searched: Searched) -> Iterator[str]:
     yield from time_spent(searched)
     if unsound := [each for each in searched.measured if each.unsound]:
         told = ", ".join(f"{each.plateau.rate_per_s:,.0f}/s ({each.unsound})" for each in unsound[:3])
-        yield f"{many(len(unsound), 'plateau')} without a valid certificate, of which nothing counts: {told}."
+        yield f"{many(len(unsound), 'plateau')} were ignored, because their load check failed: {told}."
 
 
 def _interval(searched: Searched) -> Number:
@@ -123,14 +123,14 @@ def _interval(searched: Searched) -> Number:
 def _share(searched: Searched) -> Iterator[str]:
     if searched.shares:
         low, high = searched.shares
-        yield f"{low:.0%} to {high:.0%} of what the reference did"
+        yield f"{low:.0%} to {high:.0%} of the reference engine's rate"
 
 
 def _held(searched: Searched) -> Number:
     held = [label for label in searched.labels if label.held is Held.YES]
     if not held:
-        return Number("highest rate that held", "none", note="held takes two visits of a minute")
-    return Number("highest rate that held", f"{held[-1].rate_per_s:,.0f}", "events/s", held[-1].reason)
+        return Number("highest sustained rate", "none", note="a sustained rate needs two repeats of a minute")
+    return Number("highest sustained rate", f"{held[-1].rate_per_s:,.0f}", "events/s", held[-1].reason)
 
 
 def _cost(searched: Searched) -> Number:
@@ -165,26 +165,26 @@ def _throughput(searched: Searched) -> Section:
 
 def _below_the_drawing(searched: Searched) -> Iterator[str]:
     yield (
-        "A filled mark is a rate that held in two visits, an open one one that did not, or was visited once. Latency "
-        "is that of all events. Bands are drawn from whole blocks of 20 s; "
-        "those of the processed rate and of CPU go from the lowest visit to the highest."
+        "A filled mark is a rate that was sustained in two repeats. An open mark is one that was not, or had only "
+        "one repeat. Latency is that of all events. Bands are drawn from whole blocks of 20 s; those of the "
+        "processed rate and of CPU go from the lowest repeat to the highest."
     )
     if curve.foretold(searched):
-        yield "Foretold is p99 by how long batches of n events take, if the machine is as even as a line."
+        yield "The predicted p99 follows from the time that batches of n events take, if the machine is constant."
     if searched.found.low_per_s is not None:
         yield "p99 crosses the objective within the dark band; nothing beyond it is sustained."
     if not any(rung.p999_ms for rung in rungs(searched)):
-        yield "p99.9 is drawn where ten events of each of two visits took longer: there was no such rate."
+        yield "p99.9 is drawn where ten events of each of two repeats took longer. There was no such rate."
 
 
 def _rates(searched: Searched) -> Section:
     if not searched.visits:
-        return Section("rates", "Each rate", text=("None was visited.",))
+        return Section("rates", "Each rate", text=("No rate was tested.",))
     reasons = tuple((f"{label.rate_per_s:,.0f}", label.held.value, label.reason) for label in searched.labels)
     text = (
-        "Held: two visits of a minute, a minute apart, each with p99 within the objective. Failed: growth was shown, "
-        "or both visits miss the objective. Open: neither. CPU of the load is the same work for each event, so that it "
-        "shows how fast the machine was."
+        "Held (sustained): two repeats of a minute, a minute apart, each with p99 within the objective. Failed "
+        "(exceeded): the backlog grew, or both repeats miss the objective. Open (undecided): neither. The load's "
+        "CPU is the same work for each event, so it shows how fast the machine was."
     )
     return Section(
         "rates",
@@ -214,7 +214,7 @@ def _drift(searched: Searched) -> Section:
         for life, own in enumerate(searched.lived, 1)
         for visit in lives_of.linked(own)
     ]
-    text = "One rate is offered early and late, and in each life: what differs here does not come of the rate."
+    text = "One rate is offered early and late, and in each engine run. Differences here are not caused by the rate."
     if not rows:
         return Section("drift", "Drift", text=("No rate was offered early and late.",))
     return Section("drift", "Drift", text=(text,), tables=(Table(LINKS, tuple(rows)),))
@@ -234,14 +234,14 @@ def _lives(searched: Searched) -> Section:
         for number, life in enumerate(searched.lives, 1)
     )
     planned = tuple((name, f"{least_s} to {most_s} s") for name, (least_s, most_s) in _budget(searched).items())
-    text = "Each is a run in a directory of its own below runs/; `streamgauge report` makes the page of one."
+    text = "Each is a run in a directory of its own below runs/; `streamgauge report` writes the page of one."
     return Section(
         "lives",
-        "Each life of the engine",
-        text=(text if rows else "None was made.",),
+        "Engine runs",
+        text=(text if rows else "There was none.",),
         tables=(
             *((Table(("no.", "verdict", "took", "run", "in words"), rows),) if rows else ()),
-            Table(("part of a life's load", "planned"), planned, "The budget", folded=True),
+            Table(("part of an engine run's load", "planned"), planned, "The budget", folded=True),
         ),
     )
 
@@ -257,7 +257,7 @@ def _fairness(searched: Searched) -> Section:
     return Section(
         "fairness",
         "Fairness card",
-        text=("Every life has these settings, and rates that are decided while it goes on.",),
+        text=("Every engine run has these settings. The rates are decided during the run.",),
         tables=(
             Table(("", ""), tuple(fairness.flat(searched.environment)), "Machine and versions"),
             Table(("setting", "value"), tuple(asked.items()), "The search", folded=True),
@@ -269,7 +269,7 @@ def _fairness(searched: Searched) -> Section:
 def _reproduce(searched: Searched) -> Section:
     settings, remarks = searched.settings, []
     if settings not in (_as_asked(QUICK, searched), _as_asked(WHOLE, searched)):
-        remarks = ["Its settings are not those of this version of the program; they stand in the fairness card."]
+        remarks = ["Its settings differ from those of this version of the program. The fairness card lists them."]
     quick = settings.lives == QUICK.lives
     return reproduce.of_a_search(searched.spec, searched.engine, settings.life.objective_p99_ms, remarks, quick=quick)
 

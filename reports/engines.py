@@ -19,7 +19,7 @@ def row(manifest: EngineManifest, workloads: Sequence[str], missing: Sequence[st
 
 def _state(missing: Sequence[str]) -> str:
     made = [each for each in missing if each != JDK]
-    told = [f"needs {JDK}, and none is here"] if JDK in missing else []
+    told = [f"needs {JDK}, which is not installed"] if JDK in missing else []
     told += [f"to be installed on first use: {', '.join(made)}"] if made else []
     return "; ".join(told) or "ready"
 

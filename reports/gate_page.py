@@ -24,13 +24,13 @@ from reports.sections import fairness
 COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.IMPROVED: GREEN, Answer.INCONCLUSIVE: ORANGE}
 METRICS_SAID = {
     "cost": "CPU seconds of the engine and its workers per million events, less what it takes when it is idle",
-    "allocated": "what all threads of its JVMs allocated, per million events",
-    "Kafka traffic": "what went between its processes and the broker, per million events",
+    "allocated": "bytes that all threads of its JVMs allocated, per million events",
+    "Kafka traffic": "traffic between its processes and the broker, per million events",
     "Redis writes": "commands that write, per thousand events",
-    "checkpoint": "what was written to the files of its checkpoint, per million events",
+    "checkpoint": "bytes written to its checkpoint, per million events",
     "state rows": "rows of its state that it wrote, per thousand events",
-    "memory": "the most that they held in a round",
-    "catch-up": "from the begin of a burst until the engine said that it was done, per million events",
+    "memory": "the peak in a round",
+    "catch-up": "from the start of a burst until the engine reported it done, per million events",
     "latency p50": "until half of a burst's events were seen in the results",
     "latency p99": "until 99 % of them were",
 }
@@ -64,7 +64,7 @@ def page_of(record: Record) -> Page:
 def _withheld(found: Gated) -> str:
     """Why the page may not show any figure; "" if it may."""
     if found.sides[HEAD].outcome is Outcome.FAIL:
-        return "no speed is compared of wrong counts"
+        return "speed is not compared if counts are wrong"
     return "" if found.effects else found.sentence
 
 
@@ -103,9 +103,9 @@ def _effects(record: Record) -> Section:
         "What differs",
         picture=picture(name, alt, lambda sheet: forest.draw(rows, threshold, sheet)),
         text=(
-            "Less is better everywhere. REGRESSED: the head takes more by the threshold at least, and surely more than "
-            "the base. IMPROVED: the same the other way round. OK: the interval ends below the threshold. The base by "
-            "itself is what differs where nothing differs.",
+            "Less is always better. REGRESSED: the head takes more by at least the threshold, and significantly "
+            "more than the base. IMPROVED: the reverse. OK: the interval ends below the threshold. The base by "
+            "itself shows the noise, since both sides are the same.",
             *(f"{each[:1].upper()}{each[1:]}." for each in outliers(found)),
             *reasons,
         ),
@@ -126,7 +126,7 @@ def _span(ratio: Ratio) -> forest.Span:
 def _rounds(record: Record) -> Section:
     name, title, metrics = "rounds", "The rounds, as they were measured", _compared(record)
     if not record.rounds:
-        return Section(name, title, missing=(f"{ROUNDS} is missing, or nothing is left of it.",))
+        return Section(name, title, missing=(f"{ROUNDS} is missing or empty.",))
     panels = [_panel(record, metric) for metric in metrics]
     alt = "; ".join(f"{panel.title}: {many(len(panel.series[0].values), 'round')} a side" for panel in panels)
     said = "; ".join(f"{metric.name}: {METRICS_SAID[metric.name]}" for metric in metrics)
@@ -180,7 +180,7 @@ def _sides(record: Record) -> Section:
     return Section(
         "sides",
         "The three sides",
-        text=("Each is a whole run, with a page of its own that has all of its evidence.",),
+        text=("Each side is a complete run with a page and evidence of its own.",),
         tables=(Table(("side", "what", "counts", "in words", "after its fault"), rows),),
     )
 

@@ -22,11 +22,11 @@ from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
 ABOUT_STORED = (
-    "The base did not run: what the head takes by the reference engine is compared with what it took in the job of "
-    "{at}. That is weaker than a base beside it: another machine cancels out only as far as both engines feel it "
-    "alike. The errors of both jobs are in each interval."
+    "The base did not run. The ratio of the head to the reference engine is compared with the ratio of "
+    "the job of {at}. That is weaker than a base on the same machine, because a different machine "
+    "cancels out only if it affects both engines equally. Each interval includes the errors of both jobs."
 )
-BROKEN_OFF = "the gate was broken off before its end"
+BROKEN_OFF = "the gate was aborted before its end"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def notes(found: Gated) -> Iterator[str]:
     back = {name: outage.in_words(side.recovery) for name, side in found.sides.items()}
     if any(back.values()):
         yield ""
-        yield "Each side was struck once, which is told and not judged:"
+        yield "Each side was struck once. This is reported, not judged:"
         yield from (f"  {name}: {words}" for name, words in back.items())
 
 
@@ -179,7 +179,7 @@ def outliers(found: Gated) -> Iterator[str]:
     for each in found.effects:
         if each.aside is not None:
             seen = percent(each.starts[each.aside])
-            yield f"start {each.aside + 1} has no say in the {each.metric}: {seen}, and nothing like it in the others"
+            yield f"start {each.aside + 1} is left out of the {each.metric}: {seen}, unlike the other starts"
 
 
 def as_object(found: Gated, path: Path, code: int) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from harness.rundir.store import MissingEvidence, Store
 from harness.services.owners import is_alive
 from harness.terminal.command_end import BROKE, ENDED_EARLY
 
-RUNNING, KILLED, TORN = "running", "broken off", "torn"
-RECHECK = "`streamgauge recheck` judges what was recorded"
-REPORT = "too little was recorded to be judged; `streamgauge report` makes a page of it"
+RUNNING, KILLED, TORN = "running", "aborted", "torn"
+RECHECK = "`streamgauge recheck` judges the recorded part"
+REPORT = "too little was recorded to be judged; `streamgauge report` writes its page"
 RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}
 # `recheck` needs these files. A run that ended before they were written can't be judged.
 JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
@@ -85,9 +85,9 @@ def _experiment(path: Path) -> Listed:
         return Listed(path, "experiment", TORN, str(error))
     told = _last(Store(path), BEGUN, FINISHED, ENDED_EARLY)
     command = RESUMED_BY.get(kind)
-    goes_on = f"`streamgauge {command} --resume` goes on from there" if command else "`streamgauge ls` lists its runs"
+    goes_on = f"`streamgauge {command} --resume` resumes it" if command else "`streamgauge ls` lists its runs"
     if told is None:
-        return Listed(path, kind, "unknown", f"an older version made it; {goes_on}")
+        return Listed(path, kind, "unknown", f"it was written by an older version; {goes_on}")
     if told["kind"] == FINISHED:
         return Listed(path, kind, told["outcome"], told["sentence"])
     if told["kind"] == BEGUN and is_alive(told["owner"]):

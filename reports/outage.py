@@ -36,7 +36,7 @@ class Outage:
 
     @property
     def words(self) -> str:
-        return f"for {self.lasted_s:.0f} s of the load's {self.load_s:.0f} s events waited for the fault"
+        return f"for {self.lasted_s:.0f} s of the load's {self.load_s:.0f} s events were delayed by the fault"
 
 
 def outage_of(recoveries: Sequence[Recovery], load_s: float) -> Outage:

@@ -76,11 +76,11 @@ def _matrix(found: Paired) -> Section:
         "The ratios",
         picture=picture("ratios", alt, lambda sheet: ratios.draw(found.engines, known, sheet)),
         text=(
-            "The engine of a row costs so many times what the engine of a column does, in CPU seconds per million "
+            f"Each cell is the cost of the row's engine divided by that of the column's, in CPU seconds per million "
             f"events. The second line is the interval, at {pairing.LEVEL:.0%}. Green: the row costs less. Grey: the "
-            "interval holds 1.",
+            f"interval contains 1.",
         ),
-        tables=(Table(("costs so many times", *found.engines), tuple(_lines(found, known))),),
+        tables=(Table(("cost ratio to", *found.engines), tuple(_lines(found, known))),),
     )
 
 
@@ -122,7 +122,7 @@ def _pairs(found: Paired) -> Section:
 
 def _notes(found: Paired) -> Section:
     said = [*paired.notes(found)]
-    return Section("notes", "What else was seen", text=tuple(f"{each}." for each in said) or ("Nothing.",))
+    return Section("notes", "Further observations", text=tuple(f"{each}." for each in said) or ("Nothing.",))
 
 
 def _runs(record: Record) -> Section:
@@ -134,7 +134,7 @@ def _runs(record: Record) -> Section:
     return Section(
         "runs",
         "One run of each side",
-        text=("`streamgauge report RUN` makes the page of a run; all others lie beside it in runs/.",),
+        text=("`streamgauge report RUN` writes the page of a run. The others are in runs/ too.",),
         tables=(Table(("run", "pair", "verdict"), rows),),
     )
 

@@ -54,7 +54,7 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
         return Outcome.UNKNOWN, f"This run is not judged: {error}. {_unjudged(evidence.store)}.", ()
     facts = [
         f"Slack {verdict.slack_said}.",
-        *([f"The results were looked at {verdict.looked}."] if verdict.looked else []),
+        *([f"The results were polled {verdict.looked}."] if verdict.looked else []),
         *([f"The sink: {guarantee} of {evidence.spec.sink}."] if (guarantee := guarantee_of(evidence)) else []),
         *_load(unless_missing(lambda: evidence.certificate)),
         *_machine(evidence),
@@ -66,7 +66,7 @@ def _unjudged(store: Store) -> str:
     """Why a run has no verdict and what to do, in the words of the terminal when the run ended."""
     listed = run_of(store)
     if listed.state == RUNNING:
-        return "It is still under way"
+        return "It is still running"
     return RECHECK if listed.state == TORN else f"{listed.sentence[:1].upper()}{listed.sentence[1:].rstrip('.')}"
 
 
@@ -85,7 +85,7 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
 def _machine(evidence: Evidence) -> Iterator[str]:
     """Effects of the clocks and the machine that may look like a slow engine."""
     if evidence.clock:
-        yield f"The clocks: {evidence.clock}. The counts are judged all the same."
+        yield f"The clocks: {evidence.clock}. The counts are judged anyway."
     if taken := taken_of(evidence.store):
         yield f"The machine: {taken}."
 
@@ -109,7 +109,7 @@ def _survived(evidence: Evidence) -> Iterator[Number]:
     except MissingEvidence:
         return
     if landed:
-        label = "right, in spite of" if outcome is Outcome.PASS else "fault that landed"
+        label = "right, in spite of" if outcome is Outcome.PASS else "landed fault"
         actions = list(dict.fromkeys(fault.spec.action for fault in landed))
         value = actions[0] if len(landed) == 1 else f"{len(landed)} faults"
         yield Number(label, value, note="; ".join(_landed(evidence, landed)))
@@ -142,7 +142,7 @@ def _numbers(evidence: Evidence) -> Iterator[Number]:
 def _latency(measurement: Measurement, outage: Outage) -> Number:
     p99_ms = headline_p99_ms(measurement)
     if p99_ms is None:
-        return Number("latency p99", "", note="the results were not looked at, or too few events were seen")
+        return Number("latency p99", "", note="the results were not polled, or too few events were seen")
     if outage.covers(0.99):
         return Number("latency", "", note=f"withheld: {outage.words}; the figures of latency below are the fault's")
     way = next(each for each in measurement.latency if each.corrected.p99 == p99_ms)
@@ -156,10 +156,12 @@ def _latency(measurement: Measurement, outage: Outage) -> Number:
 def _cost(measurement: Measurement) -> Number:
     label, used_s = "CPU per million events", engine_s_per_million(measurement.cost)
     if used_s is None:
-        return Number(label, "", note="what the engine's processes used is not known")
+        return Number(label, "", note="the CPU use of the engine's processes is not known")
     at = f"at {measurement.offered_per_s:,.0f} events/s"
     others = three_digits(sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE))
-    return Number(label, three_digits(used_s), "s", f"the engine with its workers, {at}; all else took {others} s")
+    return Number(
+        label, three_digits(used_s), "s", f"the engine with its workers, {at}; everything else took {others} s"
+    )
 
 
 def _rate(measurement: Measurement) -> Number:
@@ -168,6 +170,6 @@ def _rate(measurement: Measurement) -> Number:
         note = f"the highest sustained rate while it worked off a backlog; {offered}"
         return Number("catch-up rate", f"{measurement.catch_up_per_s:,.0f}", "events/s", note)
     if measurement.processed_per_s is not None:
-        note = f"as long as events came; {offered}"
+        note = f"while events arrived; {offered}"
         return Number("processed", f"{measurement.processed_per_s:,.0f}", "events/s", note)
-    return Number("processed", "", note=f"nothing says how far the engine was; {offered}")
+    return Number("processed", "", note=f"the engine's progress is not known; {offered}")

@@ -121,7 +121,7 @@ def _speed(result: Result) -> Iterator[str]:
         beside = f"; {outside.clause(m.outside_ends, found)}" if m.outside_ends else ""
         yield from _wrapped("  latency  ", f"{latency_words(way, found)}{beside}")
     elif not m.latency:
-        yield "  latency  not known: the results were not looked at while the run went on"
+        yield "  latency  not known: the results were not polled during the run"
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(
             f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE

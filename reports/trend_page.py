@@ -28,7 +28,7 @@ OTAVA = ("uvx --from apache-otava otava analyze all --config-file otava.yaml --m
 def refuse_others(out: Path) -> None:
     """Refuse a folder that holds anything else than a trend: its drawings would be replaced."""
     if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
-        raise UsageError(f"--out {out} holds something else than a trend. Name a folder that is new or empty.")
+        raise UsageError(f"--out {out} contains other files than a trend. Name a new or empty folder.")
 
 
 def write(history: History, out: Path) -> Page:
@@ -36,7 +36,7 @@ def write(history: History, out: Path) -> Page:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {out} can't be made: {error.strerror}. Name another folder.") from None
+        raise UsageError(f"--out {out} can't be created: {error.strerror}. Name another folder.") from None
     disk_space.write(out / FILE, (json.dumps(trended.as_object(history, out), indent=1) + "\n").encode())
     disk_space.write(out / otava.FILE, otava.configuration(history, "figures").encode())
     page = page_of(history)
@@ -51,7 +51,7 @@ def page_of(history: History) -> Page:
         subtitle=trended.counts(history),
         outcome=trended.OUTCOMES[last.answer],
         sentence=f"The newest gate, {trended.minute(last)} UTC, is {last.answer.value}: {last.sentence}.",
-        facts=("Each point is a gate: what its head took by what its base took, with the interval of that gate.",),
+        facts=("Each point is a gate: the ratio of its head to its base, with the interval of that gate.",),
         numbers=(),
         withheld="",
         sections=(*_read(history), *_metrics(history), _series(history), _gates(history), _otava()),
@@ -135,7 +135,7 @@ def _series(history: History) -> Section:
         )
         for each in history.series
     )
-    text = "Gates of one series can be held against each other. Another CPU model or another version begins a new one."
+    text = "Only gates of the same series can be compared. Another CPU model or another version starts a new series."
     return Section("series", "Series", text=(text,), tables=(Table(columns, rows),))
 
 

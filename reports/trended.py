@@ -50,7 +50,7 @@ def series_lines(history: History) -> Iterator[str]:
     for each in sorted(found[-SERIES:], key=lambda each: each.number):
         yield f"series {each.number}, {many(len(each.entries), 'gate')} since {day(each.entries[0])}: {in_words(each)}"
     if len(found) > SERIES:
-        yield f"and {len(found) - SERIES:,} older series, which the page tells"
+        yield f"and {len(found) - SERIES:,} older series, which are on the page"
 
 
 def in_words(series: Series) -> str:

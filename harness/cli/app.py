@@ -121,7 +121,7 @@ def root(
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Does a stream processor count right, and how fast?"""
+    """Check whether a stream processor counts right, and measure how fast it is."""
     if version:
         print(json.dumps({"version": __version__, "exit": Exit.PASS}) if as_json else f"{PROGRAM} {__version__}")
     elif context.invoked_subcommand is None and as_json:
@@ -150,7 +150,7 @@ def called(arguments: Sequence[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except MissingEvidence as error:
-        console.say(f"{error}. `streamgauge report` makes a page of what is left of a run.")
+        console.say(f"{error}. `streamgauge report` makes a page from the files that are left.")
         return Exit.UNKNOWN
     except TyperException as mistake:
         raise UsageError(_sentence_of(mistake)) from None
@@ -162,7 +162,7 @@ def _sentence_of(mistake: TyperException) -> str:
     context: typer.Context | None = getattr(mistake, "ctx", None)
     said = mistake.format_message().rstrip(".")
     end = "" if said.endswith("?") else "."  # some suggest another word
-    return f"{said}{end} `{context.command_path if context else PROGRAM} --help` shows what there is."
+    return f"{said}{end} `{context.command_path if context else PROGRAM} --help` lists what is allowed."
 
 
 if __name__ == "__main__":  # a module that only defines the commands would end with exit code 0, which is a PASS

@@ -20,7 +20,7 @@ MOST = 1e12
 
 def audit(
     path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")
+        str, typer.Argument(metavar="PATH", help="Results: a folder tree, seen.txt, a .csv, or redis://HOST:PORT/0.")
     ],
     *,
     rate: Annotated[
@@ -30,7 +30,7 @@ def audit(
             callback=a_number,
             min=1e-9,
             max=MOST,
-            help="Events/s that each producer was to send.",
+            help="Planned rate of each producer.",
         ),
     ] = None,
     total_rate: Annotated[
@@ -40,35 +40,38 @@ def audit(
             callback=a_number,
             min=1e-9,
             max=MOST,
-            help="Events/s that all producers were to send together.",
+            help="Planned rate of all producers together.",
         ),
     ] = None,
     loads: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A CSV: pattern of folders, load. One line a group of results.")
+        Path | None,
+        typer.Option(metavar="FILE", help="CSV file with one line per group of results: folder pattern, load."),
     ] = None,
     producers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many producers there were.")
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="Number of producers.")
     ] = None,
     duration: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e9, help="Seconds for which they sent."),
+        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e9, help="Duration of the load."),
     ] = None,
     campaigns: Annotated[
-        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="How many campaigns there were: 100.")
+        int | None, typer.Option(metavar="N", min=1, max=1_000_000, help="Number of campaigns; usually 100.")
     ] = None,
     window: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e6, help="Seconds of a window: 10."),
+        typer.Option(metavar="SECONDS", callback=a_number, min=1e-3, max=1e6, help="Length of a window; usually 10."),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="A line and the sentences of every set, and not only groups.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Make a page with pictures there.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show every result set, not only the groups.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write an HTML page with figures to this folder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check results that another run of the Yahoo benchmark left: can they be right?"""
+    """Check whether the results of any Yahoo benchmark run can be right."""
     if rate is not None and total_rate is not None:
-        raise UsageError("--rate is of each producer and --total-rate of all. Give one of them.")
+        raise UsageError(
+            "--rate is the rate of each producer, and --total-rate the rate of all together. Give one of them."
+        )
     flags: dict[str, Any] = {"rate_per_s": rate, "total_per_s": total_rate, "producers": producers}
     flags |= {"duration_s": duration, "campaigns": campaigns, "window_ms": round(window * 1000) if window else None}
     given = {name: value for name, value in flags.items() if value is not None}

@@ -15,15 +15,15 @@ from harness.terminal import console
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the sizes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use a tenth of the usual sizes.")] = False,
     search: Annotated[
-        bool, typer.Option("--search", help="Whether a search finds what is there, on queues whose truth is known.")
+        bool, typer.Option("--search", help="Test `search` on simulated queues whose true limit is known.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure the limits of the harness itself, each beside something comparable."""
+    """Measure the limits of the harness itself, each next to a comparable program."""
     if not origin.IS_CHECKOUT:
-        raise UsageError("bench is not part of an installed program. Take a checkout for it.")
+        raise UsageError("An installed wheel does not contain `bench`. Run it from a checkout of the project.")
     from tools.bench import bench as benches
     from tools.search_proof import proof
 

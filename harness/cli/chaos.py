@@ -37,25 +37,27 @@ def chaos(
         str,
         typer.Option(
             metavar="TIER",
-            help=f"{', '.join(planner.ORDER)}, or the path of a .toml file.",
+            help=f"Set of cases: {', '.join(planner.ORDER)}, or the path of a .toml file.",
             autocompletion=shell_completion.tier,
         ),
     ] = planner.ORDER[0],
     fault: Annotated[
         list[str] | None,
-        _as_often_as_needed("PLAN", "A fault or plan instead of the tier's own", shell_completion.OF_KEY["fault"]),
+        _as_often_as_needed("PLAN", "Run this fault or plan instead of the tier's", shell_completion.OF_KEY["fault"]),
     ] = None,
     engine: Annotated[
-        list[str] | None, _as_often_as_needed("ENGINE", "Only this engine of the tier", shell_completion.engine)
+        list[str] | None, _as_often_as_needed("ENGINE", "Run only this engine of the tier", shell_completion.engine)
     ] = None,
     sink: Annotated[
-        list[str] | None, _as_often_as_needed("NAME", "Only this sink", shell_completion.OF_KEY["sink"])
+        list[str] | None, _as_often_as_needed("NAME", "Run only this sink", shell_completion.OF_KEY["sink"])
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List all faults, and the evidence of each.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List all faults with the evidence of each, and exit.")
+    ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Runs at a time (default: one a core, as far as the memory goes, at most 4)."
+            metavar="N", min=1, help="Number of parallel runs. [default: one per core if memory allows, at most 4]"
         ),
     ] = None,
     resume: Resume = None,
@@ -63,7 +65,7 @@ def chaos(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Run faults x engines x sinks, and show which guarantee each sink keeps."""
+    """Run faults x engines x sinks, and show which delivery guarantee each sink keeps."""
     if listing:
         _list_faults(as_json)
         return

@@ -16,7 +16,7 @@ from harness.model import Exit
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. Works anywhere in the line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. Allowed anywhere in the line.")]
 Run = Annotated[
     Path, typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=shell_completion.run)
 ]
@@ -30,5 +30,5 @@ def answer(told: Mapping[str, Any], code: int = Exit.PASS) -> None:
 def a_number(value: float | None) -> float | None:
     """Refuse `nan` for an option with bounds, since it passes every comparison with them."""
     if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is no number")
+        raise typer.BadParameter("nan is not a number")
     return value

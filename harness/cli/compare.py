@@ -38,25 +38,28 @@ def compare(
     engines: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ENGINE", help="Ids of engines, or paths of manifests.", autocompletion=shell_completion.engine
+            metavar="ENGINE", help="Two or more engine ids or manifest paths.", autocompletion=shell_completion.engine
         ),
     ] = None,
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="One round.")] = False,
-    searched: Annotated[bool, typer.Option("--search", help="Also the highest sustainable rate of each.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run one round instead of --repeat rounds.")] = False,
+    searched: Annotated[
+        bool, typer.Option("--search", help="Also search the highest sustainable rate of each engine.")
+    ] = False,
     which: Annotated[
         Which | None,
         typer.Option(
             "--pairs",
             metavar="all|first",
-            help="Only which costs less CPU, two at a time on the same cores: all pairs, or each and the first.",
+            help="Compare only CPU cost, two engines at a time on the same cores: all pairs, or each engine with "
+            "the first.",
             show_default=False,
         ),
     ] = None,
     budget: Annotated[
         float,
         typer.Option(
-            min=1, max=1440, callback=a_number, metavar="MINUTES", help="Of --pairs: how long each pair may take."
+            min=1, max=1440, callback=a_number, metavar="MINUTES", help="Time limit of each pair; with --pairs."
         ),
     ] = PAIR_BUDGET_MIN,
     resume: Resume = None,
@@ -64,7 +67,7 @@ def compare(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Compare engines or versions: latency, cost, catch-up, recovery. Wrong counts get no figures."""
+    """Compare latency, cost, catch-up and recovery of engines or versions. Engines that count wrong get no figures."""
     if resume:
         refuse_beside_resume(context)
         if Folder.open(resume.absolute(), "compare", KIND).kind == KIND:
@@ -73,7 +76,7 @@ def compare(
         raise UsageError("Name the engines to compare, such as `streamgauge compare spark reference`.")
     refuse_beside(context, () if which else OF_PAIRS, "without --pairs")
     if which:
-        refuse_beside(context, NOT_OF_PAIRS, "beside --pairs, which measures the cost alone, on servers of its own")
+        refuse_beside(context, NOT_OF_PAIRS, "with --pairs, which measures only the CPU cost, on servers of its own")
         _pairs(pairs.begin(engines or [], which, budget * 60, flags, out), as_json=as_json)
     settings = planner.QUICK if quick else WHOLE
     experiment, asked = (

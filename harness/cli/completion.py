@@ -16,12 +16,10 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completion(
-    shell: Annotated[
-        str, typer.Argument(metavar="|".join(SHELLS), help="The shell that is to complete what you type.")
-    ] = SHELLS[0],
+    shell: Annotated[str, typer.Argument(metavar="|".join(SHELLS), help="Shell to complete in.")] = SHELLS[0],
     as_json: Json = False,
 ) -> None:
-    """Print what a shell needs to complete commands and names: eval "$(streamgauge completion bash)"."""
+    """Print the completion script of a shell: eval "$(streamgauge completion bash)"."""
     if shell not in SHELLS:
         raise UsageError(wrong("shell", shell, f"one of {', '.join(SHELLS)}", nearest(shell, SHELLS)))
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)

@@ -20,7 +20,7 @@ from harness.services.redis import connect, external, find_server
 from harness.util.texts import many
 
 Kafka = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", help=f"Also check {KEYS['kafka'].help}.")]
-Config = Annotated[str, typer.Option("--kafka-config", metavar="FILE", help=f"{KEYS['kafka_config'].help}.")]
+Config = Annotated[str, typer.Option("--kafka-config", metavar="FILE", help=f"Use this {KEYS['kafka_config'].help}.")]
 Redis = Annotated[str, typer.Option("--redis", metavar="URL", help=f"Also check {KEYS['redis'].help}.")]
 
 Prefix = Annotated[str, typer.Option("--redis-prefix", metavar="TEXT", help=f"{KEYS['redis_prefix'].help}.")]
@@ -29,11 +29,11 @@ Prefix = Annotated[str, typer.Option("--redis-prefix", metavar="TEXT", help=f"{K
 def doctor(
     kafka: Kafka = "", kafka_config: Config = "", redis: Redis = "", redis_prefix: Prefix = "", as_json: Json = False
 ) -> None:
-    """Check this machine, and the servers that are named: what is there, what is missing, and how to get it."""
+    """Check this machine and the named servers. List what is missing and how to install it."""
     if kafka_config and not kafka:
-        raise UsageError("--kafka-config has the security settings of a Kafka: also give --kafka HOST:PORT.")
+        raise UsageError("--kafka-config needs the address of its Kafka: also give --kafka HOST:PORT.")
     if redis_prefix and not redis:
-        raise UsageError("--redis-prefix is for keys in a Redis: also give --redis URL.")
+        raise UsageError("--redis-prefix needs the address of its Redis: also give --redis URL.")
     servers = _servers(kafka, kafka_config, redis, redis_prefix)
     findings = [*examiner.examine(RUNS, lambda: Path(find_server().path)), *servers]
     code = Exit.PASS if examiner.all_well(findings) else Exit.BROKEN

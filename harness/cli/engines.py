@@ -19,7 +19,7 @@ from reports import engines as reports_engines
 
 app = typer.Typer(
     cls=Commands,
-    help="List engines; install or remove what one needs.",
+    help="List engines, or install or remove the files that one needs.",
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -53,7 +53,7 @@ def _workloads(found: EngineManifest) -> list[str]:
 
 @app.command("add")
 def add(engine: Engine, as_json: Json = False) -> None:
-    """Install what an engine needs, without running it."""
+    """Install an engine's dependencies without running it."""
     found = manifest.load(engine)
     with children.guard():
         environments.prepare(found, console.say)
@@ -67,7 +67,7 @@ def add(engine: Engine, as_json: Json = False) -> None:
 
 @app.command("rm")
 def rm(engine: Engine, as_json: Json = False) -> None:
-    """Remove what was installed for an engine, shared parts too. The next use installs it again."""
+    """Remove an engine's dependencies, including shared ones. The next use installs them again."""
     found = manifest.load(engine)
     installed = removal.remove(found, console.say)
     others = removal.sharing(found) if installed else []

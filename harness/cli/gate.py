@@ -39,7 +39,7 @@ def gate(
         str,
         typer.Option(
             metavar="WHAT",
-            help="What is: an engine, the path of a manifest or of a job beside one, a commit, or a baseline.json.",
+            help="Baseline: an engine, a manifest, a job next to one, a commit or a baseline.json.",
             autocompletion=shell_completion.engine,
             show_default=False,
         ),
@@ -47,13 +47,18 @@ def gate(
     head: Annotated[
         str,
         typer.Option(
-            metavar="WHAT", help="What is to replace it.", autocompletion=shell_completion.engine, show_default=False
+            metavar="WHAT",
+            help="Candidate: an engine, a manifest, a job or a commit.",
+            autocompletion=shell_completion.engine,
+            show_default=False,
         ),
     ] = "",
     engine: Annotated[
         str,
         typer.Option(
-            metavar="PATH", help="Of commits: where in their repository the manifest lies.", show_default=False
+            metavar="PATH",
+            help="Path of the manifest in the repository, if --base or --head is a commit.",
+            show_default=False,
         ),
     ] = "",
     *,
@@ -61,27 +66,32 @@ def gate(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help=f"So much slower is too slow: {USUAL}, and {USUAL_STORED} by a baseline.json.",
+            help=f"Fail if slower by more than this. [default: {USUAL}; {USUAL_STORED} with a baseline.json]",
             show_default=False,
         ),
     ] = None,
     budget: Annotated[
-        float, typer.Option(min=1, max=1440, callback=a_number, metavar="MINUTES", help="How long it may take.")
+        float, typer.Option(min=1, max=1440, callback=a_number, metavar="MINUTES", help="Time limit of the whole gate.")
     ] = 10,
     burst: Annotated[
         int | None,
-        typer.Option(min=100, metavar="EVENTS", help="What is sent at once: what takes about 3 s.", show_default=False),
+        typer.Option(
+            min=100, metavar="EVENTS", help="Events per burst. [default: about 3 s of work]", show_default=False
+        ),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="How often would it find a slowdown of --base, and one that is not there?"),
+        typer.Option(
+            "--calibrate",
+            help="Measure how often the gate detects a real slowdown of --base, and how often it reports a false one.",
+        ),
     ] = False,
     saves: Annotated[
         str,
         typer.Option(
             "--save-baseline",
             metavar="FILE",
-            help="Without --base: what --head costs by the reference engine, for a later --base FILE.",
+            help="Without --base: save the cost of --head relative to the reference engine, for a later --base FILE.",
             show_default=False,
         ),
     ] = "",
@@ -90,7 +100,7 @@ def gate(
         typer.Option(
             "--history",
             metavar="PATH",
-            help="A file of yours that gets one more line, or a folder (FOLDER/) that gets one more file: for `trend`.",
+            help="Append the result to this file, or add a file to this folder (FOLDER/). `trend` reads it.",
             show_default=False,
         ),
     ] = "",
@@ -99,18 +109,22 @@ def gate(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Is a change wrong, slower or costlier than what it replaces? OK, IMPROVED, REGRESSED or INCONCLUSIVE."""
+    """Test if a change counts wrong or costs more than its baseline: OK, IMPROVED, REGRESSED or INCONCLUSIVE."""
     if calibrate:
         if resume:
             refuse_beside_resume(context, "calibrate")
         elif not base:
-            raise UsageError("--base is missing: say of what, as in `streamgauge gate --calibrate --base spark`.")
+            raise UsageError("--calibrate needs --base, as in `streamgauge gate --calibrate --base spark`.")
         begun = gate_calibration.CalibrationRequest(
             base, engine, flags, budget * 60, drive_gate.settings_of(burst or 0, budget * 60)
         )
         _calibrate(gate_calibration.resume(resume) if resume else gate_calibration.begin(begun, out), as_json=as_json)
     if resume:
-        raise UsageError("Only --calibrate takes --resume: a gate compares what ran side by side, and begins anew.")
+        raise UsageError(
+            "--resume works only with --calibrate. A gate can't be resumed, because it compares engines that run at "
+            "the "
+            "same time. Start it again without --resume."
+        )
     if saves:
         _refuse_beside_saving(saves, base, threshold)
         base = REFERENCE
@@ -141,11 +155,11 @@ def _refuse_beside_saving(saves: str, base: str, threshold: str | None) -> None:
     for name, given in (("--base", base), ("--threshold", threshold)):
         if given:
             raise UsageError(
-                f"{name} can't be given beside --save-baseline, which compares nothing: it measures --head by the "
+                f"{name} can't be given beside --save-baseline, which only measures --head by the "
                 "reference engine. Leave it out."
             )
     if not is_baseline(saves):
-        raise UsageError(wrong("--save-baseline", saves, "a name that ends with .json, so that --base knows it,"))
+        raise UsageError(wrong("--save-baseline", saves, "a name that ends with .json, so that --base accepts it,"))
     history.refuse_unwritable("--save-baseline", saves)
 
 
@@ -153,7 +167,7 @@ def _refuse_missing(base: str, head: str) -> None:
     for name, given in (("--base", base), ("--head", head)):
         if not given:
             raise UsageError(
-                f"{name} is missing: a gate compares two, as in "
+                f"{name} is missing. A gate compares two candidates, as in "
                 "`streamgauge gate --base main --head HEAD --engine PATH`."
             )
 
@@ -165,7 +179,7 @@ def _kept(record: Record, saves: str, history_at: str) -> Iterator[str]:
     line = history_export.of_gate(record)
     if saves and record.found.outcome is Outcome.PASS:
         baseline.save(Path(saves), line)
-        yield f"{saves} is measured: `streamgauge gate --base {saves} --head HEAD --engine PATH` compares with it"
+        yield f"{saves} is measured: `streamgauge gate --base {saves} --head HEAD --engine PATH` compares later commits"
     elif saves:
         yield f"{saves} is left as it was"
     if history_at:

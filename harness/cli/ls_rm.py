@@ -20,11 +20,11 @@ from reports import listing
 
 def ls(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="FOLDER", help="A run, an experiment, or a folder that holds some.")
+        Path | None, typer.Argument(metavar="FOLDER", help="A run, an experiment, or a folder of either.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List runs and experiments, newest last: verdict and size, or why there is no verdict."""
+    """List runs and experiments with verdict and size, newest last."""
     if folder and not folder.is_dir():
         raise markers.refusal(folder, *markers.CALLED)
     runs = listing.runs(folder or RUNS)
@@ -49,24 +49,26 @@ def rm(
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="What to remove; without it, a condition applies to all of runs/ and experiments/.",
+            help="Runs and experiments to remove. [default: all in runs/ and experiments/ that the flags select]",
             autocompletion=shell_completion.run_or_experiment,
         ),
     ] = None,
     *,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Only what is older than this, such as 7d, 12h or 30m.")
+        str | None, typer.Option(metavar="AGE", help="Select those older than this, such as 7d, 12h or 30m.")
     ] = None,
-    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="All but the newest N.")] = None,
+    but_last: Annotated[int | None, typer.Option(min=0, metavar="N", help="Select all but the newest N.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also remove what an experiment or a running process needs.")
+        bool, typer.Option("--force", help="Also remove runs that an experiment or a running process needs.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed, and remove nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove runs and experiments, and say how much that freed."""
+    """Remove runs and experiments, and show how much space was freed."""
     if not paths and older_than is None and but_last is None:
-        raise UsageError("Name the runs to remove, or say which by --older-than 7d or --but-last 20.")
+        raise UsageError(
+            "No run was selected. Name the runs to remove, or select them with --older-than 7d or --but-last 20."
+        )
     choice = delete_runs.chosen(
         delete_runs.candidates(paths) if paths else delete_runs.below(RUNS, EXPERIMENTS),
         older_than_ms=None if older_than is None else delete_runs.age_ms(older_than),

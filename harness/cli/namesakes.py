@@ -27,5 +27,5 @@ def _names(value: Any) -> list[str]:
 def _of(what: str, names: Collection[str], shipped: Collection[str], file: str) -> Iterator[str]:
     for name in dict.fromkeys(names):
         if name in shipped and is_file(Path(name, file)):
-            is_shipped = f"{name} is the {what} that comes with this program."
+            is_shipped = f"{name} is the shipped {what}."
             yield f"{is_shipped} Write ./{name} for the one in your folder {name}."

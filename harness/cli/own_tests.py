@@ -21,9 +21,11 @@ OF_ONE = "testenv:"
 
 def own_tests(
     suites: Annotated[
-        list[str] | None, typer.Argument(metavar="SUITE", help="Environments of tox.ini; default: its env_list.")
+        list[str] | None, typer.Argument(metavar="SUITE", help="Environments of tox.ini. [default: its env_list]")
     ] = None,
-    thorough: Annotated[bool, typer.Option("--all", help="Also the runs that are left out to save time.")] = False,
+    thorough: Annotated[
+        bool, typer.Option("--all", help="Also run the slow tests that are skipped by default.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run the project's own tests."""

@@ -9,7 +9,7 @@ from typer.core import TyperArgument, TyperGroup
 
 RUNS, EXPERIMENTS, SETTING_UP, ITSELF = (
     "A run and its results",
-    "Many runs, one question",
+    "Experiments of many runs",
     "Engines and this machine",
     "streamgauge itself",
 )

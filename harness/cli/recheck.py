@@ -34,7 +34,7 @@ EXPERIMENT_PAGES = {
 
 
 def recheck(run: Run, as_json: Json = False) -> None:
-    """Judge a stored run again, with no engine."""
+    """Judge a stored run again, without running the engine."""
     result = _judged_again(_ended(run))
     show("recheck", result, as_json)
     one_run.draw(result.path)
@@ -62,7 +62,7 @@ def report(
     ],
     as_json: Json = False,
 ) -> None:
-    """Make the page of a stored run or experiment again, from the files that are left."""
+    """Write the page of a stored run or experiment again, from its files."""
     run_dir = run.absolute()
     if markers.is_one(run_dir, folder.FILE):
         experiment = Folder.open(run_dir, *EXPERIMENT_PAGES)
@@ -85,5 +85,5 @@ def _ended(run: Path) -> Store:
     """Open a run, and refuse one that is still running."""
     run_dir = Store.open(run.absolute())
     if not run_dir.has("verdict.json") and run_dir.alive():
-        raise UsageError(f"{run} is still going on; wait until its process has ended.")
+        raise UsageError(f"{run} is still running. Wait until its process has ended.")
     return run_dir

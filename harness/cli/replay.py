@@ -16,10 +16,10 @@ from harness.terminal import console
 
 def replay(
     run: Run,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the new run directory is made.")] = RUNS,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the new run directory.")] = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Run the plan of a stored run again: is the outcome the same?"""
+    """Run the plan of a stored run again, and compare the outcomes."""
     found = replays.replay(run, out)
     if as_json:
         told = {"command": "replay", "same": found.same if found.known else None, "exit": found.exit_code}

@@ -15,13 +15,11 @@ Resume = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="Go on with the experiment in this directory.",
+        help="Resume the experiment in this directory.",
         autocompletion=shell_completion.experiment,
     ),
 ]
-ExperimentsOut = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Folder in which experiment directories are made.")
-]
+ExperimentsOut = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for experiment directories.")]
 
 
 def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
@@ -33,8 +31,8 @@ def refuse_beside_resume(context: typer.Context, *of_its_name: str) -> None:
     given = _given(context, lambda name: name not in free)
     if given:
         raise UsageError(
-            f"{', '.join(given)} can't be given beside --resume: it goes on with what it was begun with. "
-            "Leave it out, or begin anew without --resume."
+            f"{', '.join(given)} can't be combined with --resume, which keeps the settings of the experiment. "
+            "Leave it out, or start a new experiment without --resume."
         )
 
 

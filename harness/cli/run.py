@@ -40,13 +40,13 @@ from harness.terminal import console
 )
 def run(
     scenario: Scenario = DEFAULT_SCENARIO,
-    listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the shipped scenarios, and exit.")] = False,
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which run directories are made.")] = RUNS,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for run directories.")] = RUNS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Run an engine once: disorder, a fault, a verdict to the single event."""
+    """Run an engine once with disordered events and a fault, and judge every count to the single event."""
     if listing:
         _list_scenarios(as_json)
         return

@@ -36,7 +36,7 @@ Scenario = Annotated[
     str,
     typer.Argument(
         metavar="SCENARIO",
-        help=f"{', '.join(plan.scenarios())}, or the path of a .toml file.",
+        help=f"Scenario: {', '.join(plan.scenarios())}, or the path of a .toml file.",
         autocompletion=shell_completion.scenario,
     ),
 ]

@@ -27,14 +27,14 @@ def search(
     scenario: Scenario = SCENARIO,
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One life of the engine, not three: a wider interval.")
+        bool, typer.Option("--quick", help="Start the engine once, not three times. The interval is wider.")
     ] = False,
     resume: Resume = None,
     out: ExperimentsOut = EXPERIMENTS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Draw latency against the rate, and find the highest rate that can be sustained, as an interval."""
+    """Measure latency at rising rates, and find the highest sustainable rate as an interval."""
     if resume:
         refuse_beside_resume(context)
         experiment = drive_search.resume(resume)
@@ -54,7 +54,7 @@ def search(
     else:
         shares = searched.shares
         told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
-        told += [f"{shares[0]:.0%} to {shares[1]:.0%} of what the reference does on this machine"] if shares else []
+        told += [f"{shares[0]:.0%} to {shares[1]:.0%} of the reference engine's rate on this machine"] if shares else []
         told += [""]
         told += [
             console.table(curve.rows(searched), curve.COLUMNS),

@@ -13,11 +13,11 @@ from harness.terminal import console
 
 
 def selftest(
-    clean: Annotated[int, typer.Option(metavar="N", min=0, help="Runs without a bug. All have to PASS.")] = 50,
+    clean: Annotated[int, typer.Option(metavar="N", min=0, help="Number of runs without a bug. All must PASS.")] = 50,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the clean runs.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Show that the checker fails when it should: planted bugs, sinks of known class, wrong checkers."""
+    """Test the checker with planted bugs, sinks of known guarantee, and checkers that are wrong on purpose."""
     found = drive.selftest(clean, seed, console.say)
     if as_json:
         print(json.dumps(report.as_object(found)))

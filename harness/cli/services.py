@@ -8,19 +8,19 @@ from harness.services import keeper
 
 
 def up(as_json: Json = False) -> None:
-    """Start an embedded Kafka and Redis to play with."""
+    """Start an embedded Kafka and Redis for your own experiments."""
     services, started = keeper.up(jvm.jars("services"), jvm.java())
     if as_json:
         answer({"command": "up", "kafka": services.kafka, "redis": services.redis, "started": started})
     else:
         print(f"{'up' if started else 'already up'}: --kafka {services.kafka} --redis {services.redis}")
-        print(f"logs in {services.folder}; `streamgauge down` stops both")
+        print(f"The logs are in {services.folder}. `streamgauge down` stops both.")
 
 
 def down(as_json: Json = False) -> None:
-    """Stop what `up` started."""
+    """Stop the Kafka and Redis that `up` started."""
     stopped = keeper.down()
     if as_json:
         answer({"command": "down", "stopped": stopped})
     else:
-        print("stopped" if stopped else "nothing was up")
+        print("stopped" if stopped else "nothing was running")

@@ -32,15 +32,15 @@ def tape(
         Path | None,
         typer.Option(
             metavar="RUN",
-            help="A stored run: write each record of its log, with names in place of codes, to --out.",
+            help="Write every record of this stored run to --out, with names in place of codes.",
             autocompletion=shell_completion.run,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="With --of: a .parquet or .csv file.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="A .parquet or .csv file; with --of.")] = None,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Show what a seed and a preset will send, or write what a run sent as a table."""
+    """Preview the events of a seed and a preset, or export the records of a run as a table."""
     if of or out:
         _write(of, out, [scenario] * (scenario != DEFAULT_SCENARIO) + [*flags], as_json=as_json)
         return
@@ -50,7 +50,7 @@ def tape(
     spec, _ = plan.resolve(name, keys, flags, lambda *_: NOBODY)
     if (events := Schedule(spec.tape).total) > MOST:
         raise UsageError(
-            f"A tape of {events:,} events takes minutes to look at, and up to {MOST:,} are looked at. Lower --rate or "
+            f"A tape of {events:,} events takes minutes to preview; the limit is {MOST:,}. Lower --rate or "
             "--duration: a shorter one has the same disorder."
         )
     shown = preview.preview(spec)
@@ -62,9 +62,9 @@ def tape(
 
 def _write(of: Path | None, out: Path | None, beside: list[str], *, as_json: bool) -> None:
     if of is None or out is None:
-        raise UsageError("--of RUN and --out FILE belong together: which run, and where its records are written.")
+        raise UsageError("--of RUN and --out FILE belong together: the run, and the file for its records. Give both.")
     if beside:
-        raise UsageError(f"--of {of} has its own events; leave out {', '.join(beside)}.")
+        raise UsageError(f"--of {of} reads the events of that run. Leave out {', '.join(beside)}.")
     from harness.drivers import export_log
 
     count = export_log.write(StoredRun.open(of), out)

@@ -14,20 +14,20 @@ from reports import trended
 
 
 def trend(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="What `gate --history` writes: a file or a folder.")],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="File or folder that `gate --history` wrote.")],
     *,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the page goes, and what Otava reads.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the page and the files for Otava.")] = Path(
         "trend"
     ),
     as_json: Json = False,
 ) -> None:
-    """How do gates go over time? A table, a page, and files in which Apache Otava finds change points."""
+    """Show the results of gates over time: a table, a page, and files for Apache Otava."""
     from reports import trend_page
 
     trend_page.refuse_others(out)
     found = history.read(path)
     for each in found.passed_over:
-        console.say(f"passed over: {each.sentence}")
+        console.say(f"skipped: {each.sentence}")
     trend_page.write(found, out)
     if as_json:
         answer(trended.as_object(found, out))

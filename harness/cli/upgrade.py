@@ -30,31 +30,36 @@ SCENARIO = "calm"
 def upgrade_job(
     scenario: Scenario = SCENARIO,
     *,
-    old: Annotated[str, typer.Option("--from", metavar="JOB", help="The job that runs: an engine or a manifest.")],
-    new: Annotated[str, typer.Option("--to", metavar="JOB", help="The job that takes its place.")],
-    stop: Annotated[str, typer.Option(metavar="|".join(STOPS), help="How the old job is ended.")] = "kill",
-    at: Annotated[str, typer.Option(metavar="WHEN", help="When, as of a fault. [default: in the middle]")] = "",
+    old: Annotated[str, typer.Option("--from", metavar="JOB", help="Old job: an engine or a manifest.")],
+    new: Annotated[str, typer.Option("--to", metavar="JOB", help="New job: an engine or a manifest.")],
+    stop: Annotated[str, typer.Option(metavar="|".join(STOPS), help="How to stop the old job.")] = "kill",
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="When to upgrade, in the syntax of a fault's moment. [default: in the middle of the load]",
+        ),
+    ] = "",
     asks: Annotated[
-        str, typer.Option(metavar="QUESTION", help="What the new job counts instead, as counts=click, by=ad.")
+        str, typer.Option(metavar="QUESTION", help="Changed query of the new job, such as counts=click, by=ad.")
     ] = "",
     means: Annotated[
         str,
-        typer.Option(
-            metavar="|".join(MEANS), help="What is right then, of the events before and after. [default: same]"
-        ),
+        typer.Option(metavar="|".join(MEANS), help="Expected counts after a changed query. [default: same]"),
     ] = "",
     state: Annotated[
         str,
         typer.Option(
-            metavar="|".join(STATES), help="What the new job finds: a copy of the state, or nothing. [default: copy]"
+            metavar="|".join(STATES),
+            help="Initial state of the new job: a copy of the old one, or none. [default: copy]",
         ),
     ] = "",
-    to_conf: Annotated[str, typer.Option(metavar="KEY=VALUE", help="A setting that the new job alone has.")] = "",
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder in which the run directory is made.")] = RUNS,
+    to_conf: Annotated[str, typer.Option(metavar="KEY=VALUE", help="Setting for the new job only.")] = "",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the run directory.")] = RUNS,
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Start another job on a copy of a job's state, in the middle of a run: does everything still count right?"""
+    """Replace a job by another one on a copy of its state during a run, and check that the counts stay right."""
     for flag, word, allowed in (("--stop", stop, STOPS), ("--means", means, MEANS), ("--state", state, STATES)):
         _refuse_another(flag, word, allowed)
     for asked in filter(None, asks.split(",")):
@@ -67,7 +72,9 @@ def upgrade_job(
     new_job, when = manifests.in_any_folder(new), at or faults.middle(manifest, calm.tape.load_ms)
     fault = upgrade.fault(new_job, stop, when, **others)
     spec, manifest = plan.resolve(name, keys, {**flags, "engine": old, "fault": fault}, manifests.load)
-    one_run.refuse_the_impossible(spec, manifest, "Choose another --to, or say something else of it.")
+    one_run.refuse_the_impossible(
+        spec, manifest, "Choose another --to, or change --asks, --means, --state or --to-conf."
+    )
     lines = upgrade.difference(manifest, manifests.load(new, manifest.workload))
     result = one_run.answer(spec, manifest, out)
     stored = StoredRun.open(result.path)

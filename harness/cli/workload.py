@@ -17,17 +17,19 @@ from workloads.shipped import WORKLOADS, folder_of, shipped
 
 app = typer.Typer(
     cls=Commands,
-    help="Workloads: what an engine is asked, and a question of your own.",
+    help="List workloads, or write and check one of your own.",
     add_completion=False,
     rich_markup_mode=None,
 )
-New = Annotated[str, typer.Argument(metavar="DIR", help="The folder of a workload.toml.")]
-Declared = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a workload.toml, or a shipped id.")]
+New = Annotated[str, typer.Argument(metavar="DIR", help="Folder for the workload.toml.")]
+Declared = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of a workload.toml, or the id of a shipped workload.")
+]
 
 
 @app.callback(invoke_without_command=True)
 def workload(context: typer.Context, as_json: Json = False) -> None:
-    """Workloads: what an engine is asked, and a question of your own."""
+    """List workloads, or write and check one of your own."""
     if context.invoked_subcommand:
         return
     found = {name: shipped(name).asks for name in WORKLOADS}
@@ -39,9 +41,9 @@ def workload(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command("new")
 def new(place: New, as_json: Json = False) -> None:
-    """Write a workload.toml with comments that can be checked at once, into a folder that has none."""
+    """Write a commented workload.toml that already passes `check` into a folder that has none."""
     if not place.strip():  # an empty path would be the current folder
-        raise UsageError("DIR is empty. Give a folder that is made, such as `payments`, or `.` for this one.")
+        raise UsageError("DIR is empty. Name the folder to create, such as `payments`, or `.` for this one.")
     path = declaration.write_new(Path(place))
     if as_json:
         answer({"command": "workload new", "workload": str(path)})
@@ -51,12 +53,12 @@ def new(place: New, as_json: Json = False) -> None:
 
 @app.command("check")
 def check(place: Declared, as_json: Json = False) -> None:
-    """Show sample events of a declared workload, the rows expected of them, and what can't be judged and why."""
+    """Show sample events of a declared workload, their expected rows, and what can't be judged and why."""
     from workloads.declared import checked
 
     is_shipped = str(place) in WORKLOADS
     if is_shipped and not shipped(str(place)).declaration:
-        raise UsageError(f"{place} is written in Python, and `check` shows what a {declaration.FILE} says.")
+        raise UsageError(f"{place} is written in Python. `check` only reads a {declaration.FILE}.")
     place = folder_of(str(place)) if is_shipped else place
     _, found = checked.load(place, shipped=is_shipped)
     if as_json:
@@ -66,4 +68,4 @@ def check(place: Declared, as_json: Json = False) -> None:
 
 
 def _next(path: Path) -> str:
-    return f"wrote {path}\n`streamgauge workload check {path.parent}` shows what it says"
+    return f"wrote {path}\n`streamgauge workload check {path.parent}` shows its events and expected rows"

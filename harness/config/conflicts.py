@@ -62,7 +62,7 @@ def refuse_clashes(
     if batch:
         _of_backfill(spec, manifest, batch)
     elif spec.backfill_kill:
-        raise UsageError("backfill_kill kills the batch of backfill, and there is none. Also give --backfill.")
+        raise UsageError("backfill_kill kills the batch job of backfill, but backfill is empty. Also give --backfill.")
     _of_checksum(spec, manifest)
     _of_ends(spec, manifest)
     _of_final(spec, claim)
@@ -73,8 +73,8 @@ def _of_ends(spec: RunSpec, manifest: EngineManifest) -> None:
     if manifest.window_key == "end" and length_ms_of(spec) is None:
         raise UsageError(
             f'{manifest.id} names windows by their ends (window_key = "end" in its manifest), and the windows of '
-            f"{spec.tape.workload} have no common length, as sessions have none, or none at all. Name results by the "
-            "beginning, `opens`, and take that line out."
+            f"{spec.tape.workload} do not all have the same length. Name each result by the start of its window, "
+            f"`opens`, and remove that line."
         )
 
 
@@ -82,9 +82,9 @@ def _of_final(spec: RunSpec, claim: SinkClaim) -> None:
     oracle, codec = oracle_of(spec), codec_of(spec.tape)
     if claim.final and spec.time == EVENT_TIME and closes_ms_of(oracle, codec, group_of(oracle, codec)) == NEVER:
         raise UsageError(
-            f"The sink {claim.name} says final = true: it writes a result when its window closes. The cells of "
-            f"{spec.tape.workload} never close (`closes` is NULL). Take that line out of the manifest, or let them "
-            "close."
+            f"The sink {claim.name} has final = true, so it writes a result when its window closes. But the cells of "
+            f"{spec.tape.workload} never close (`closes` is NULL). Remove that line from the manifest, or let the "
+            f"cells close."
         )
 
 
@@ -109,9 +109,9 @@ def _of_watermark(spec: RunSpec, claim: SinkClaim) -> None:
     reach, room = spec.tape.reach_ms, max(0, spec.watermark_ms - ROAD_MS)
     if claim.late == "drop" and spec.late_dropped_max == 0 and reach > room:
         raise UsageError(
-            f"disorder = {spec.disorder_name!r} reaches {reach} ms back, but the watermark of {spec.watermark_ms} ms "
-            f"leaves {room} ms (2 s are kept for transport) and none may be dropped as late. "
-            f"Raise --watermark to {reach + ROAD_MS}ms, turn the disorder down, or set late_dropped_max in a scenario."
+            f"disorder = {spec.disorder_name!r} reaches {reach} ms back. The watermark of {spec.watermark_ms} ms "
+            f"leaves {room} ms (2 s are reserved for transport), and no event may be dropped as late. "
+            f"Raise --watermark to {reach + ROAD_MS}ms, choose less disorder, or set late_dropped_max in a scenario."
         )
 
 
@@ -145,11 +145,12 @@ def _of_services(spec: RunSpec) -> None:
     """Options of Kafka and Redis need an address."""
     if spec.kafka_config and not spec.kafka:
         raise UsageError(
-            wrong("kafka_config", spec.kafka_config, "the address of that Kafka beside it, as --kafka HOST:PORT,")
+            wrong("kafka_config", spec.kafka_config, "the address of that Kafka as well, as --kafka HOST:PORT,")
         )
     if spec.reset and not spec.redis:
         raise UsageError(
-            "reset empties an existing Redis database of ours: name it with --redis. The embedded one is always empty."
+            "reset empties an existing Redis database that streamgauge used before: name it with --redis. The "
+            "embedded one is always empty."
         )
     if spec.redis and not spec.redis.startswith(("redis://", "rediss://")):
         raise UsageError(
@@ -163,15 +164,15 @@ def _of_prefix(spec: RunSpec, manifest: EngineManifest) -> None:
         return
     if not spec.redis:
         raise UsageError(
-            "redis_prefix is for an existing Redis that others use too: name it with --redis. The embedded one is this "
-            "run's alone."
+            "redis_prefix is for an existing Redis that others use too: name it with --redis. The embedded one "
+            "serves only this run."
         )
     if not KEY_PREFIX.fullmatch(spec.redis_prefix):
         raise UsageError(wrong("redis_prefix", spec.redis_prefix, KEY_PREFIX_LETTERS))
     if manifest.orders == "yahoo":
         raise UsageError(
             f"redis_prefix = {spec.redis_prefix!r} can't be given to {manifest.id}: the configuration of the original "
-            'benchmark (orders = "yahoo") has no place for it. Leave --redis-prefix out, and name an empty database.'
+            'benchmark (orders = "yahoo") has no key for it. Leave --redis-prefix out, and name an empty database.'
         )
 
 
@@ -190,8 +191,8 @@ def _of_master(spec: RunSpec) -> None:
     ]
     if missing:
         raise UsageError(
-            f"master = {spec.master!r} is on other machines, which can't reach services and folders of this one: "
-            f"also name {', '.join(missing)} (the checkpoint on storage that the whole cluster sees)."
+            f"master = {spec.master!r} runs on other machines, which can't reach the services and folders of this "
+            f"one: also give {', '.join(missing)} (with the checkpoint on storage that the whole cluster can reach)."
         )
 
 
@@ -206,8 +207,8 @@ def _of_options(spec: RunSpec, manifest: EngineManifest, of_scenario: Collection
         raise UsageError(f"conf: {mistake}. Correct it, or leave it out.")
     if mistake := own_options.mistake(manifest, {key: options[key] for key in of_scenario}):
         raise UsageError(
-            f"The scenario {spec.scenario} is made for another engine: {mistake}. Take an engine that has it, or a "
-            "copy of the scenario without it."
+            f"The scenario {spec.scenario} is made for another engine: {mistake}. Choose an engine that has it, or "
+            f"copy the scenario without it."
         )
 
 
@@ -221,9 +222,9 @@ def _of_bounds(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> Non
         return
     why = f"{', '.join(falling)} may fall" if falling else "its cells merge"
     raise UsageError(
-        f"The workload {spec.workload} can't be judged with sink {claim.name!r} of engine {manifest.id}: {why}, and it "
-        "drops late events without evidence of which. Take a sink with late = 'keep', or an engine that leaves "
-        "evidence."
+        f"The workload {spec.workload} can't be judged with sink {claim.name!r} of engine {manifest.id}: {why}, and "
+        f"the engine drops late events without a record of which ones. Choose a sink with late = 'keep', or an "
+        f"engine that records them."
     )
 
 
@@ -236,13 +237,13 @@ def _of_time(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> None:
         return
     if oracle_of(spec).values[0].kind is not Kind.COUNT or not manifest.progress:
         raise UsageError(
-            f"time = {spec.time!r} needs a workload whose first value counts events, and an engine that tells its "
-            "progress: else nobody knows when it has answered."
+            f"time = {spec.time!r} needs a workload whose first value counts events, and an engine that reports its "
+            f"progress. Without progress it is unknown when the engine is done."
         )
     if claim.final:
         raise UsageError(
-            f"time = {spec.time!r} can't be judged of sink {claim.name!r}: its results come when a window is closed, "
-            "and the events that close the last ones do so by their own time alone."
+            f"time = {spec.time!r} can't be judged with sink {claim.name!r}. It writes a result when a window "
+            f"closes, and the closing events close windows only in event time."
         )
 
 
@@ -253,15 +254,15 @@ def _of_states(spec: RunSpec, manifest: EngineManifest, claim: SinkClaim) -> Non
     oracle, whys = oracle_of(spec), []
     if manifest.evidence != "spark-checkpoint" and not manifest.states:
         whys.append(
-            f"{manifest.id} leaves no checkpoint of Spark's (evidence = 'spark-checkpoint'), and does not say what "
-            "reads one of its own ('states')"
+            f"{manifest.id} leaves no Spark checkpoint (evidence = 'spark-checkpoint'), and its manifest has no "
+            f"reader for its own checkpoint ('states')"
         )
     if claim.late != "drop":
-        whys.append(f"the sink {claim.name!r} adds each batch to the results, and keeps no state")
+        whys.append(f"the sink {claim.name!r} adds each batch to the results and keeps no state")
     if [value.kind for value in oracle.values] != [Kind.COUNT] or oracle.merges or spec.time != EVENT_TIME:
-        whys.append("a state can be judged of one count in windows of the events' own time")
+        whys.append("a state can only be judged if it holds one count per window of event time")
     if asked_of(spec.fault):
-        whys.append("a state that answers two questions is none that is known")
+        whys.append("the expected state is unknown if the query changes during the run")
     if whys:
         raise UsageError(f"states = {spec.states} is not possible: {'; '.join(whys)}. Leave it out.")
 
@@ -271,28 +272,31 @@ def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
     history_ms = spec.tape.history_ms
     if spec.seam != "offset" and not history_ms:
         raise UsageError(
-            f"seam = {spec.seam!r} says where files end and Kafka begins, and no files were asked for. Also give "
-            "--history, or leave it out."
+            f"seam = {spec.seam!r} selects where files end and Kafka begins, but the run has no files. Also give "
+            f"--history, or leave it out."
         )
     if not history_ms:
         return
     if not manifest.history:
         raise UsageError(
-            f"history was asked for, but the manifest of engine {manifest.id} does not claim history = true: its job "
-            "of this workload reads no files. Take --backlog, whose events all lie in Kafka."
+            f"history is set, but the manifest of engine {manifest.id} does not have history = true: its job for "
+            f"this workload reads no files. Use --backlog, whose events are all in Kafka."
         )
     if spec.master.startswith(REMOTE_MASTERS):
         raise UsageError(
-            f"master = {spec.master!r} may be on other machines, and history lies in a folder of this one."
+            f"master = {spec.master!r} may run on other machines, but the files of history are in a folder of this "
+            f"one. Leave one of them out."
         )
     if spec.time != EVENT_TIME:
-        raise UsageError(wrong("time", spec.time, f"{EVENT_TIME!r}, for files do not say when Kafka had a record,"))
+        raise UsageError(
+            wrong("time", spec.time, f"{EVENT_TIME!r}, because files do not record when Kafka received a record,")
+        )
     both_ms = spec.tape.history_kept_ms
     if spec.seam == "time" and spec.tape.reach_ms >= both_ms:
         raise UsageError(
-            f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back, but files and Kafka both have "
-            f"only the last {both_ms} ms of a history of {history_ms} ms: a seam by time would lose what comes later. "
-            "Lengthen --history to more than four times the reach, or take --seam offset."
+            f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back, but files and Kafka overlap "
+            f"only in the last {both_ms} ms of a history of {history_ms} ms: a seam by time would lose events that "
+            f"arrive later. Lengthen --history to more than four times the reach, or use --seam offset."
         )
 
 
@@ -300,34 +304,32 @@ def _of_backfill(spec: RunSpec, stream: EngineManifest, batch: EngineManifest) -
     """The batch's results could not be found, or not be compared with those of the stream."""
     missing = []
     if batch.batch_sink is None:
-        missing.append("drops late events, which a batch has to count")
+        missing.append("drops late events, which a batch job has to count")
     elif spec.backfill_kill and HALF_WRITTEN not in batch.batch_sink.crash_points:
-        missing.append(f"has no crash point {HALF_WRITTEN}, at which it has written half and could be killed")
+        missing.append(f"has no crash point {HALF_WRITTEN}, at which it has written half and can be killed")
     if not batch.progress or batch.progress_group:
-        missing.append("does not tell when it has done all")
+        missing.append("does not report when it is done")
     if (batch.source, batch.simulated) != (stream.source, stream.simulated) or stream.source != "redis:compact":
-        missing.append(f"has to leave its results where {stream.id} does, in hashes of Redis in our own schema")
+        missing.append(f"must write its results where {stream.id} does, to Redis hashes in streamgauge's own schema")
     if spec.tape.history_ms and not batch.history:
         missing.append("reads no files")
     if missing:
         raise UsageError(
-            f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Take spark-batch or flink-batch."
+            f"backfill = {spec.backfill!r}: {batch.id} {'; it '.join(missing)}. Choose spark-batch or flink-batch."
         )
     if asked_of(spec.fault) or spec.time != EVENT_TIME or {v.kind for v in oracle_of(spec).values} != {Kind.COUNT}:
-        raise UsageError(
-            "backfill holds a batch against one question that counts events by their own time. Leave it out."
-        )
+        raise UsageError("backfill needs one query that counts events in event time. Leave it out.")
 
 
 def _of_checksum(spec: RunSpec, manifest: EngineManifest) -> None:
     """The job has to sum the ids, and its speed is not that of counting."""
     if spec.tape.checksum and spec.objective_p99_ms is not None:
         raise UsageError(
-            "objective_p99_ms asks for a speed, and with checksum none is measured. Leave one of them out."
+            "objective_p99_ms needs a measured speed, and with checksum no speed is measured. Leave one of them out."
         )
     if spec.tape.checksum and not manifest.checksum:
         raise UsageError(
-            f"checksum was asked for, but the manifest of engine {manifest.id} does not claim checksum = true: it "
-            "counts events and does not sum their ids. Leave it out: even so nothing can cancel in a probe campaign, "
-            "which holds one event in a window."
+            f"checksum is set, but the manifest of engine {manifest.id} does not have checksum = true: its job does "
+            f"not sum event ids. Leave it out. A loss and a duplicate still can't cancel in a probe campaign, which "
+            f"has one event per window."
         )

@@ -172,8 +172,8 @@ def _as_given(values: Mapping[str, Any]) -> dict[str, Any]:
 def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:
     if warm_up_ms and backlog_ms:
         raise UsageError(
-            "warm_up is sent before the load to an engine that is running, and backlog and history before it starts. "
-            "Leave one of them out."
+            "warm_up is sent to a running engine, and backlog and history before the engine starts. Leave one of "
+            "them out."
         )
     return warm_up_ms or backlog_ms
 
@@ -181,7 +181,9 @@ def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:
 def _refuse_keys_of_another(workload: Workload, given: Mapping[str, Any]) -> None:
     for key in OWN_KEYS:
         if given.get(key) and key not in workload.keys:
-            raise UsageError(f"{key} = {short(given[key])} says nothing to the workload {workload.id}. Leave it out.")
+            raise UsageError(
+                f"{key} = {short(given[key])} has no meaning for the workload {workload.id}. Leave it out."
+            )
 
 
 def workload_of(keys: Mapping[str, Any]) -> str:
@@ -207,8 +209,8 @@ def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
     """Refuse several runs on one existing database, unless it may be emptied before each."""
     if runs > 1 and redis and not reset:
         raise UsageError(
-            f"{runs} runs share one existing Redis database, and each has to find it empty: add --reset, or leave "
-            "--redis out."
+            f"{runs} runs share one existing Redis database, which must be empty for each: add --reset, or leave "
+            f"--redis out."
         )
 
 
@@ -304,7 +306,7 @@ def _segments(profile: Any, rate: float, duration_ms: int) -> tuple[Segment, ...
     for key, value in options.items():
         if key not in allowed:
             known = f"{', '.join(allowed) or 'none'}{nearest(key, allowed)}"
-            raise UsageError(f"profile: unknown key {short(key)}; {kind} knows {known}.")
+            raise UsageError(f"profile: unknown key {short(key)}; the keys of {kind} are {known}.")
         options[key] = _profile_number(key, value)
     _refuse_longer_than_the_load(kind, options, duration_ms)
     return build(rate, duration_ms, **options)

@@ -29,8 +29,8 @@ def _late(spec: RunSpec) -> str:
     reach_ms = spec.tape.reach_ms
     if reach_ms <= spec.watermark_ms:
         return (
-            f"disorder = {spec.disorder_name!r} reaches {reach_ms} ms back, which the watermark of {spec.watermark_ms} "
-            "ms allows. Turn the disorder up, or lower --watermark."
+            f"disorder = {spec.disorder_name!r} reaches {reach_ms} ms back, which the watermark of "
+            f"{spec.watermark_ms} ms allows. Choose more disorder, or lower --watermark."
         )
     tape, dials = spec.tape, spec.tape.disorder
     by_share_alone = replace(tape, disorder=replace(dials, late_share=0.0)).reach_ms <= spec.watermark_ms
@@ -42,7 +42,7 @@ def _late(spec: RunSpec) -> str:
 def _delayed(spec: RunSpec) -> str:
     if spec.tape.reach_ms >= LONG_MS:
         return ""
-    return f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back. Turn it up."
+    return f"disorder = {spec.disorder_name!r} reaches {spec.tape.reach_ms} ms back. Choose more disorder."
 
 
 def _outgrown(spec: RunSpec) -> str:
@@ -51,8 +51,8 @@ def _outgrown(spec: RunSpec) -> str:
     if bound is None or cells * LARGEST_CELL > bound:
         return ""
     return (
-        f"at most about {many(cells, 'cell')} take less than {cells * LARGEST_CELL / MIB:.1f} MiB, where "
-        f"{bound / MIB:g} MiB are the bound ({BOUND}). Raise --rate or --duration, or lower the bound."
+        f"at most about {many(cells, 'cell')} need less than {cells * LARGEST_CELL / MIB:.1f} MiB, where "
+        f"{bound / MIB:g} MiB is the limit ({BOUND}). Raise --rate or --duration, or lower the limit."
     )
 
 
@@ -64,7 +64,7 @@ def _backlog(spec: RunSpec) -> str:
 
 
 def _burst(spec: RunSpec) -> str:
-    return "" if surges(offered_by(spec.tape)) else "the profile has none. Leave the profile of the scenario as it is."
+    return "" if surges(offered_by(spec.tape)) else "the profile has none. Keep the profile of the scenario."
 
 
 def _history(spec: RunSpec) -> str:
@@ -72,7 +72,7 @@ def _history(spec: RunSpec) -> str:
 
 
 def _backfill(spec: RunSpec) -> str:
-    return "" if spec.backfill else "backfill is empty. Leave --backfill out, or name an engine."
+    return "" if spec.backfill else "backfill is empty. Name an engine with --backfill, or leave --backfill out."
 
 
 def _states(spec: RunSpec) -> str:

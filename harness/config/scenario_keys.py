@@ -217,7 +217,7 @@ KEYS: dict[str, Key] = {
     "workload": Key(
         _text("ID", f"{', '.join(WORKLOADS)}, or the folder of a workload.toml"),
         AD_IMPRESSIONS,
-        "the question that is asked",
+        "the query to run",
     ),
     "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
     "rate": Key(
@@ -225,58 +225,62 @@ KEYS: dict[str, Key] = {
     ),
     "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load"),
     "warm_up": Key(
-        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "0s", "load sent before that, judged but not measured"
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "0s",
+        "load before the measured load; it is judged but not measured",
     ),
     "backlog": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
         "0s",
-        "load that waits in Kafka when the engine starts, unevenly over its partitions",
+        "load that is already in Kafka when the engine starts, unevenly spread over the partitions",
     ),
     "history": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
         "0s",
-        "load before that, which lies in JSON files and is gone from Kafka",
+        "older events, which are in JSON files and no longer in Kafka",
     ),
-    "seam": Key(_choice(get_args(Cut)), "offset", "by what the files end and Kafka begins"),
+    "seam": Key(_choice(get_args(Cut)), "offset", "where files end and Kafka begins: at an offset or at an event time"),
     "backfill": Key(
-        _text("ENGINE", "one that keeps late events, such as spark-batch or flink-batch"),
+        _text("ENGINE", "an engine that keeps late events, such as spark-batch or flink-batch"),
         "",
-        "count all once more afterwards, as a batch",
+        "count all events again afterwards, in a batch job",
         "none",
     ),
-    "backfill_kill": Key(Reader(flag), False, "kill that batch when it has written half, and start it again"),
-    "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "how the rate goes over time"),
+    "backfill_kill": Key(Reader(flag), False, "kill the batch job when it has written half, and start it again"),
+    "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "shape of the rate over time"),
     "seed": Key(_integer(0, MOST_SEED), 1, "seed of all randomness"),
-    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of senders"),
-    "campaigns": Key(_integer(1, 100_000), 100, "campaigns, each with 10 ads"),
-    "probes": Key(_integer(0, 100_000), 300, "extra campaigns with one view per window, to measure latency"),
-    "partitions": Key(_integer(1, 1000), 4, "partitions of the topic"),
+    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of event senders"),
+    "campaigns": Key(_integer(1, 100_000), 100, "number of campaigns, each with 10 ads"),
+    "probes": Key(_integer(0, 100_000), 300, "number of extra campaigns with one view per window, to measure latency"),
+    "partitions": Key(_integer(1, 1000), 4, "number of partitions of the topic"),
     "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
-    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "how late an event may be"),
-    "time": Key(_choice(get_args(Time)), EVENT_TIME, "by which an event belongs to a window", "the event's own"),
+    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "allowed lateness of an event"),
+    "time": Key(_choice(get_args(Time)), EVENT_TIME, "the time that assigns an event to a window", "event"),
     "disorder": Key(
-        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}, and dial=value after a comma"),
+        Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}; append settings as ,dial=value"),
         "mobile",
-        "how event times are disordered",
+        "disorder of the event times",
     ),
     "late_dropped_max": Key(
-        Reader(_limit, "N", "a number of events, or any"), None, "how many events may be dropped as late"
+        Reader(_limit, "N", "a number of events, or any"), None, "number of events that may be dropped as late"
     ),
     "fault": Key(
         _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
         "",
-        "a fault, or a plan of several",
-        "a kill at the worst moment that the engine has",
+        "a fault or a plan of faults",
+        "a kill at the engine's most critical point",
     ),
     "states": Key(
-        _integer(0, 100), 0, "random batches of a Spark job after which its state is kept, and judged too", "none"
+        _integer(0, 100), 0, "number of random batches of a Spark job whose state is stored and judged", "none"
     ),
     "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
-    "requires": Key(_some(get_args(Required)), [], "what the scenario is about, without which a run shows nothing"),
+    "requires": Key(
+        _some(get_args(Required)), [], "preconditions of the scenario; if one is missing, the run is UNKNOWN"
+    ),
     "lag_budget_ms": Key(
         _above_zero("a number of ms", 3_600_000, "MS"),
         100.0,
-        "the load certificate is void if p99.9 of sending lag is above this",
+        "fail the load check if p99.9 of sending lag is above this",
     ),
     "objective_p99_ms": Key(
         _above_zero("a number of ms", 86_400_000, "MS"), None, "fail the run if p99 latency is above this", "none"
@@ -285,18 +289,18 @@ KEYS: dict[str, Key] = {
     "master": Key(
         _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"), "local[*]", "Spark master"
     ),
-    "checkpoint": Key(_text("FOLDER"), "", "where the engine keeps its state", "a folder of the run"),
-    "conf": Key(Reader(_conf, "K=V", "may be repeated"), {}, "setting passed to the engine"),
+    "checkpoint": Key(_text("FOLDER"), "", "folder of the engine's checkpoint", "a folder of the run"),
+    "conf": Key(Reader(_conf, "K=V", "may be repeated"), {}, "setting for the engine"),
     "kafka": Key(_text("HOST:PORT"), "", "bootstrap servers of an existing Kafka", "an embedded one"),
     "kafka_config": Key(_text("FILE"), "", "properties file with the security settings of --kafka", "none"),
     "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
-    "redis_prefix": Key(_text("TEXT"), "", "what all keys of the run in --redis begin with", "none"),
+    "redis_prefix": Key(_text("TEXT"), "", "prefix of all keys of the run in --redis", "none"),
     "reset": Key(Reader(flag), False, "empty the database of --redis first, if streamgauge used it before"),
-    "repeat": Key(_integer(1, 1000), 1, "number of fresh runs, each with the next seed"),
-    "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this: for a slow machine"),
+    "repeat": Key(_integer(1, 1000), 1, "number of runs, each with the next seed"),
+    "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this on a slow machine"),
     "checksum": Key(
-        Reader(flag), False, "also sum event ids, to see a loss that a duplicate hides; no speed is measured"
+        Reader(flag), False, "also sum event ids, to find a loss that a duplicate hides; speed is not measured"
     ),
-    "archive": Key(Reader(flag), True, "start Java faster, from archives of classes (made after a first run)", "on"),
-    "web": Key(Reader(flag), False, "show Locust's own web page while it sends"),
+    "archive": Key(Reader(flag), True, "start Java faster from class archives, which the first run writes", "on"),
+    "web": Key(Reader(flag), False, "show Locust's web page during the load"),
 }

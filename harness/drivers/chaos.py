@@ -92,7 +92,7 @@ def _refuse_engines_beside(tier: Tier, asked: ChaosSelection) -> None:
     if asked.engines and not asked.faults and not engines.keys() & {*asked.engines}:
         raise UsageError(
             f"No case is left: the tier has cases on {', '.join(engines)}, and none on {', '.join(asked.engines)}. "
-            "Choose others, or name faults of your own by --fault."
+            "Choose others, or name faults with --fault."
         )
 
 
@@ -113,7 +113,7 @@ def _cases(tier: Tier, asked: ChaosSelection, seed: int, workload: str) -> list[
         has = ", ".join(dict.fromkeys(f"{case.engine}/{case.sink}" for case in cases))
         raise UsageError(
             f"No case is left: the tier has cases on {has}, and none on the engines and sinks that were chosen. "
-            "Choose others, or name faults of your own by --fault."
+            "Choose others, or name faults with --fault."
         )
     return left
 
@@ -147,7 +147,7 @@ def resolve(settings: Settings, case: ChaosCase) -> Resolved:
 
 def drive(experiment: Folder, settings: Settings) -> chaos.Card:
     """Run all pending cases, then write the card in all its formats."""
-    with experiment.going_on(f"`streamgauge chaos --resume {short_path(experiment.path)}` goes on from there"):
+    with experiment.going_on(f"`streamgauge chaos --resume {short_path(experiment.path)}` resumes it"):
         found = _drive(experiment, settings)
         experiment.finished(found.outcome, found.sentence)
     return found
@@ -165,7 +165,7 @@ def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
         done.sort(key=lambda each: wanted.index(each.case))
         console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
         if ran.is_again:
-            console.say("  It went beside another run, and is made again alone.")
+            console.say("  It ran in parallel with another run, and is repeated alone.")
         experiment.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
@@ -200,11 +200,11 @@ def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
 def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
     """Return why no other run may run beside this one; "" if one may."""
     if spec.objective_p99_ms is not None:
-        return "an objective asks for speed, which another run would take a part of"
+        return "an objective needs a speed, and a parallel run would change it"
     if spec.redis:
-        return "the runs share one existing Redis database, and each empties it"
+        return "all runs share one existing Redis database, and each run empties it"
     if manifest.orders == "yahoo":
-        return f"{spec.engine} looks for its Redis at one fixed port"
+        return f"{spec.engine} connects to Redis at one fixed port"
     return ""
 
 
@@ -259,7 +259,7 @@ def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
     """Read the reports on a run's faults and engine from its history."""
     faults = store.values("fault", "report", FaultReport)
     reports = store.values("engine", "report", EngineReport)
-    return faults, reports[-1] if reports else EngineReport("gone", "the history does not say how the engine ended")
+    return faults, reports[-1] if reports else EngineReport("gone", "the history does not record how the engine ended")
 
 
 def _twin(experiment: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:

@@ -56,11 +56,11 @@ def _train(flags: Mapping[str, object]) -> None:
         spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, manifests.load)
         surroundings = one_run.prepare(spec, engine_manifest)
         if _lacking(spec, engine_manifest, surroundings):
-            console.say("Making archives of Java's classes, so that the next start is faster. Ctrl-C leaves that out.")
+            console.say("Writing archives of Java classes, so that the next start is faster. Ctrl-C skips this.")
             for sentence in _make(spec, engine_manifest, surroundings):
                 console.say(f"The next start is no faster: {sentence}.")
     except Stopped as by:
-        console.say(f"Left out by {by.name}: the next run makes the archives.")
+        console.say(f"Skipped by {by.name}: the next run writes the archives.")
     except (HarnessError, UsageError) as error:
         console.say(f"The next start is no faster. {error}")
     except Exception as error:  # noqa: BLE001 - see the docstring
@@ -94,5 +94,5 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
             spec, engine_manifest, environment={}, world=world, stored=StoredRun(store), screen=screen
         )
         if verdict.outcome is not Outcome.PASS:
-            return [f"the short run that was to make the archives ended {verdict.outcome.value}"]
+            return [f"the short run for the archives ended {verdict.outcome.value}"]
         return [wrong for each in lacking if (wrong := archives.seal(each))]

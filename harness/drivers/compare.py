@@ -69,7 +69,8 @@ def begin(
         needed[case.engine] = manifest
         if needs := registry.create(spec, manifest).needs:
             raise UsageError(
-                f"{case.engine} can't be compared: {spec.fault.text} is n/a on it ({'; '.join(needs)}). Leave it out."
+                f"{case.engine} can't be compared: {spec.fault.text} does not apply to it ({'; '.join(needs)}). "
+                f"Leave it out."
             )
     for manifest in needed.values():
         environments.prepare(manifest, console.say)
@@ -93,9 +94,8 @@ def resume(path: Path) -> tuple[Folder, CompareRequest]:
     made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
-            f"{experiment.path} was begun with version {made} of streamgauge, and this is {__version__}: "
-            f"figures of both do "
-            f"not belong in one table. Go on with version {made}, or compare anew."
+            f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
+            f"both do not belong in one table. Resume it with version {made}, or start a new comparison."
         )
     asked: CompareRequest = experiment.load("asked", dict[str, Any])
     experiment.refuse_other_settings(asked["settings"], Settings)
@@ -119,7 +119,7 @@ def resolve(asked: CompareRequest, case: LegRun) -> tuple[RunSpec, EngineManifes
 
 def drive(experiment: Folder, asked: CompareRequest) -> None:
     """Run all pending runs and searches, then write the page."""
-    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` goes on from there"):
+    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
         _drive(experiment, asked)
         found = compared.read(experiment).found
         experiment.finished(found.outcome, found.sentence)

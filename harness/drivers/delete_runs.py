@@ -51,7 +51,7 @@ class Choice:
 def age_ms(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhd])", text.strip())
     if not match:
-        raise UsageError(f"--older-than is {text!r}, and has to be a number with m, h or d, such as 7d.")
+        raise UsageError(f"--older-than is {text!r}. A number with m, h or d is expected, such as 7d.")
     return round(float(match[1]) * UNIT_MS[match[2]])
 
 
@@ -81,7 +81,7 @@ def chosen(
     kept = () if force else tuple(each for each in old if each.needed)
     if kept and older_than_ms is None and but_last is None:
         words = f"{short_path(kept[0].path)} stays: {kept[0].needed}"
-        raise UsageError(f"{words}. Nothing was removed; --force removes it all the same.")
+        raise UsageError(f"{words}. Nothing was removed; --force removes it anyway.")
     return Choice(tuple(each for each in old if each not in kept), kept)
 
 
@@ -100,7 +100,7 @@ def _is_older(each: Candidate, than_ms: int | None, now_ms: int) -> bool:
 
 def _checked(path: Path) -> Path:
     if path.is_symlink():
-        raise UsageError(f"{path} is a link; name the run itself. Nothing was removed.")
+        raise UsageError(f"{path} is a symbolic link. Name the run itself. Nothing was removed.")
     if not _is_ours(path):
         raise UsageError(f"{markers.refusal(path, *markers.CALLED)} Nothing was removed.")
     return path.resolve()
@@ -116,11 +116,11 @@ def _candidate(path: Path) -> Candidate:
 
 def _needed(path: Path) -> str:
     if experiment := next((above for above in path.parents if markers.is_one(above, FILE)), None):
-        return f"it is part of {short_path(experiment)} and goes with that"
+        return f"it is part of {short_path(experiment)} and is removed with that"
     if markers.is_one(path, FILE):
-        return "it is going on" if listing.is_going_on(path) else ""
+        return "it is still running" if listing.is_going_on(path) else ""
     try:
-        return "the process that makes it lives" if Store(path).alive() else ""
+        return "its process is still running" if Store(path).alive() else ""
     except MissingEvidence:  # the owner of a torn one is unknown
         return ""
 
@@ -138,8 +138,8 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     except OSError as error:
         raise HarnessError(
-            f"{short_path(path)} could not be removed: {error.strerror} ({error.filename}). What is left of it is "
-            "torn; the same command goes on when that is mended."
+            f"{short_path(path)} could not be removed: {error.strerror} ({error.filename}). The remaining files are "
+            f"incomplete. Fix the cause, and start the same command again."
         ) from error
 
 

@@ -47,9 +47,11 @@ def write(run: StoredRun, path: Path) -> int:
 
 def _refuse(path: Path) -> None:
     if path.suffix not in WRITERS:
-        raise UsageError(f"--out {path} names no kind of file that can be written: it has to end in .parquet or .csv.")
+        raise UsageError(f"--out {path} has an unknown file type. It must end in .parquet or .csv.")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--out {path} lies in no folder: {path.absolute().parent} does not exist.")
+        raise UsageError(
+            f"--out {path} can't be written: the folder {path.absolute().parent} does not exist. Create it first."
+        )
 
 
 def _own(part: Columns, sent_us: NDArray[np.int64]) -> dict[str, pa.Array]:

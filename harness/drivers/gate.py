@@ -71,7 +71,7 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     logs.mkdir()
     comparison = _Gate(experiment, asked, settings, then)
     with (
-        experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its sides, each a whole run"),
+        experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a complete run"),
         children.guard(),
         made(candidates[0], logs, console.say) as base,
         made(candidates[1], logs, console.say) as head,
@@ -107,7 +107,7 @@ def draw(experiment: Folder) -> None:
     for judged in gated.read(experiment).found.sides.values():
         if judged.run and (side := Store(experiment.path / judged.run)).has("verdict.json"):
             one_run.draw(side.path)
-    next_step = f"`streamgauge report {short_path(experiment.path)}` makes its page"
+    next_step = f"`streamgauge report {short_path(experiment.path)}` writes its page"
     with under_way(UnderWay(experiment.path, experiment.path, next_step), experiment.history.tell):
         write_page(experiment)
 
@@ -137,7 +137,7 @@ class _Gate:
 
     def drive(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> Gated:
         named = REFERENCE if self.then else self.asked.base
-        console.say(f"{named} and {self.asked.head} start together, the first one twice: {self.placed.words}")
+        console.say(f"{named} and {self.asked.head} start together, the first of them twice: {self.placed.words}")
         self.watch.rounds_begin()
         broken = ""
         try:
@@ -187,7 +187,7 @@ class _Gate:
         events = self.settings.round_stretches * self.settings.stretch_events
         console.say(
             f"a start took {took_s:.0f} s, with {many(rounds, 'round')} of {events:,} events: "
-            f"{self.planned} of them are planned"
+            f"{self.planned} starts are planned"
         )
 
     def _is_right(self) -> bool:
@@ -207,7 +207,7 @@ class _Gate:
 
     def _is_known(self) -> bool:
         found = self._effects() if self._is_right() else ()
-        said = gate.in_words(found[0]) if found else "nothing can be compared yet"
+        said = gate.in_words(found[0]) if found else "too few starts to compare yet"
         console.say(f"  {many(self.starts, 'start')}: {said}")
         return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
 

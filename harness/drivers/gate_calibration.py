@@ -65,7 +65,7 @@ def resume(path: Path) -> Folder:
 def drive(experiment: Folder) -> Calibrated:
     """Record all missing starts, then compute the answer."""
     asked: CalibrationRequest = experiment.load("asked", CalibrationRequest)
-    with experiment.going_on(f"`streamgauge gate --calibrate --resume {short_path(experiment.path)}` goes on with it"):
+    with experiment.going_on(f"`streamgauge gate --calibrate --resume {short_path(experiment.path)}` resumes it"):
         while len(took := _took(experiment)) < asked.starts:
             number = len(took) + 1
             console.say(

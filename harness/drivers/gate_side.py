@@ -208,7 +208,7 @@ class Side:
             lambda: self.run.begun.is_set() or not self._thread.is_alive(), deadline_s=READY_S, what=f"the {self.name}"
         )
         if not self.run.begun.is_set():
-            raise HarnessError(f"The {self.name} ended before it was sent anything: {self._ended_with}")
+            raise HarnessError(f"The {self.name} ended before the load started: {self._ended_with}")
 
     @property
     def going(self) -> bool:
@@ -229,7 +229,7 @@ class Side:
         moved = pin(self.engine_pids(), cores)
         away, self._pinned = self._pinned & moved, self._pinned | moved
         return (
-            f"{many(len(away), 'thread')} of the {self.name} chose other cores, and had to be put back" if away else ""
+            f"{many(len(away), 'thread')} of the {self.name} moved to other cores, and was moved back" if away else ""
         )
 
     def warm_up(self, stretches: int) -> None:
@@ -339,7 +339,7 @@ class Side:
             self._fell_idle = now.cores_wanted_since(before) < IDLE_CORES
             return now if self._fell_idle or now.at_s > end_s else None
 
-        what = f"the {self.name} to fall idle"
+        what = f"the {self.name} to become idle"
         return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
 
     def _await_done(self, owed: int) -> float:
@@ -351,7 +351,7 @@ class Side:
             return self.run.done if self.run.done.amount >= owed else None
 
         how, what = ("offsets", "records") if self.run.manifest.progress else ("results", "views")
-        what = f"the {self.name} to be done with {owed:,} {what}"
+        what = f"the {self.name} to finish {owed:,} {what}"
         seen = lambda: f"{self.run.done.amount:,} by its {how}"  # noqa: E731
         return wait_until(done, deadline_s=BURST_S, what=what, state=seen, every_s=0.02).at_ms
 
@@ -364,7 +364,7 @@ class Side:
 
     @property
     def _ended_with(self) -> str:
-        return str(self.error) if self.error else self.verdict.sentence if self.verdict else "its run is being judged"
+        return str(self.error) if self.error else self.verdict.sentence if self.verdict else "judging its run"
 
     def end(self) -> None:
         if self.going and self.run.begun.is_set():

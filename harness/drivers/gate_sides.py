@@ -87,7 +87,9 @@ def planned(engine: str, sink: str, settings: Settings, flags: Mapping[str, Any]
     }
     spec, manifest = plan.resolve("gate", {**keys, **own}, flags, manifests.load)
     if manifest.simulated:
-        raise UsageError("The fake engine costs nothing and has no processes: there is nothing to gate of it.")
+        raise UsageError(
+            "The fake engine has no processes and no CPU cost, so a gate can't measure it. Choose another engine."
+        )
     return spec, manifest
 
 
@@ -143,7 +145,7 @@ class Sides:
                 side.start()
             for side in sides:
                 side.await_ready()
-            console.say(f"start {self._start}: all have answered after {time.monotonic() - begun_s:.0f} s")
+            console.say(f"start {self._start}: all engines have answered after {time.monotonic() - begun_s:.0f} s")
             with self._pinned():
                 self._warm_up(settings)
                 yield

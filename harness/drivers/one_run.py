@@ -46,14 +46,14 @@ Screens = Callable[[], AbstractContextManager[Screen]]
 
 
 def refuse_the_impossible(
-    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or none."
+    spec: RunSpec, engine_manifest: EngineManifest, instead: str = "Choose another --fault, or --fault none."
 ) -> None:
     """Refuse a run that can't succeed before anything is started or written. `instead` is the advice in the error."""
     if engine_manifest.simulated:
         fake.check_conf(spec.conf)
     needs = registry.create(spec, engine_manifest).needs
     if needs:
-        raise UsageError(f"{spec.fault.text} is n/a here: {'; '.join(needs)}. {instead}")
+        raise UsageError(f"{spec.fault.text} does not apply here: {'; '.join(needs)}. {instead}")
     check_external(spec)
 
 
@@ -164,7 +164,7 @@ def _saying_what_stays(world: World) -> Iterator[None]:
 def draw(run: Path, screens: Screens = console.progress) -> None:
     """Write the page. This comes after the answer, because drawing takes seconds."""
     run_dir = Store(run)
-    with _under_way(run_dir, "report", "makes its page"), screens() as screen:
+    with _under_way(run_dir, "report", "writes its page"), screens() as screen:
         write_page(run_dir, screen)
 
 
@@ -212,7 +212,7 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     from reports.exports import annotation, junit, markdown
     from reports.result import read
 
-    screen.phase("measure", "latency, cost, whether it was steady, recovery")
+    screen.phase("measure", "measuring latency, cost, steadiness and recovery")
     run_dir, measurement = stored.store, measure.save(stored, verdict)
     verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(run_dir))
     verdicts.keep(run_dir, verdict)

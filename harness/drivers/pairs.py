@@ -50,7 +50,7 @@ def drive(experiment: Folder) -> Paired:
     """Measure every pair that is not measured yet, then write the page."""
     asked: PairsRequest = experiment.load("asked", PairsRequest)
     pairs = _Pairs(experiment, asked, placement())
-    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` goes on with it"):
+    with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
         console.say(f"two engines at a time: {pairs.placed.words}")
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):
@@ -122,5 +122,5 @@ def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progre
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events
-    console.say(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} of them are planned")
+    console.say(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} starts are planned")
     return replace(now, planned=starts, round_stretches=round_stretches)

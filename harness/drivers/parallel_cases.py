@@ -57,7 +57,7 @@ class Worker:
     def told(self) -> Told:
         with suppress(FileNotFoundError):
             return msgspec.json.decode(self._told.read_bytes(), type=Told)
-        return Told("it starts")
+        return Told("starting")
 
     @property
     def line(self) -> str:
@@ -131,7 +131,7 @@ class Beside:
             yield
         except BaseException:
             alive = [worker for worker in self._workers if worker.alive()]
-            console.say(f"{many(len(alive), 'run')} to be stopped; {ONCE_MORE}")
+            console.say(f"{many(len(alive), 'run')} to stop; {ONCE_MORE}")
             for worker in alive:
                 worker.terminate()
             with suppress(DeadlinePassed):  # the rest is killed

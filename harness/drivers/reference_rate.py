@@ -72,7 +72,10 @@ def _kept() -> Kept | None:
 
 def measured(out: Path) -> Unit:
     """Measure by a run below `out`. If it has no figures, the error gives the reason."""
-    console.say(f"the reference on this machine, frozen for {SETTINGS.frozen_s} s at {SETTINGS.catch_up_per_s:,.0f}/s")
+    console.say(
+        f"measuring the reference engine on this machine: frozen for {SETTINGS.frozen_s} s at "
+        f"{SETTINGS.catch_up_per_s:,.0f}/s"
+    )
     case = LegRun(compare.REFERENCE, Leg.CATCH_UP, SEED)
     own = compare.keys_of(case, SETTINGS)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], **own}
@@ -85,6 +88,6 @@ def measured(out: Path) -> Unit:
     )
     if not figures.keys() >= {"catch_up_per_s", BUSY_CPU}:
         why = result.withheld or result.verdict.sentence
-        raise HarnessError(f"The reference could not be measured: {why.rstrip('.')}. See {result.path}.")
+        raise HarnessError(f"The reference engine could not be measured: {why.rstrip('.')}. See {result.path}.")
     console.say(f"  {figures['catch_up_per_s']:,.0f} events/s, {three_digits(figures[BUSY_CPU])} CPU-s per million")
     return Unit(figures["catch_up_per_s"], figures[BUSY_CPU], SETTINGS.catch_up_per_s)

@@ -28,7 +28,9 @@ class Done:
 
 def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
     experiment = Folder.create(out.absolute(), f"repeat-{spec.title}-{spec.engine}")
-    with experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its rounds, each a whole run"):
+    with experiment.going_on(
+        f"`streamgauge ls {short_path(experiment.path)}` lists its rounds; each is a complete run"
+    ):
         done = _drive(experiment, spec, engine_manifest, rounds)
         experiment.finished(done.answer.outcome, done.answer.sentence)
     return done

@@ -67,9 +67,9 @@ class Replayed:
     @property
     def sentence(self) -> str:
         if not self.known:
-            return "not known whether it ended the same: one of the two runs is UNKNOWN"
+            return "unknown whether the outcome is the same, because one of the two runs is UNKNOWN"
         unlike = [line.what for line in self.lines if not line.same]
-        return f"it ended otherwise: {', '.join(unlike)}" if unlike else "it ended the same way"
+        return f"the outcome differs: {', '.join(unlike)}" if unlike else "the outcome is the same"
 
 
 def replay(run: Path, out: Path) -> Replayed:
@@ -85,11 +85,11 @@ def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
     try:
         spec, manifest, _ = run.spec, run.manifest, run.claim
     except MissingEvidence as error:
-        raise UsageError(f"{run.store.path} can't be run again: {error}.") from None
+        raise UsageError(f"{run.store.path} can't be replayed: {error}.") from None
     if HIDDEN in spec.redis:
         raise UsageError(
-            f"{run.store.path} can't be run again: the password or the options of its Redis were not kept. Run its "
-            "scenario with --redis instead; its page says how."
+            f"{run.store.path} can't be replayed, because the password and the options of its Redis are not stored. "
+            f"Run its scenario with --redis instead; its page shows the command."
         )
     if manifest.shipped:  # the run may come from another or older checkout, whose job had other files
         ours = manifests.load(manifest.id, manifest.workload)
@@ -102,7 +102,9 @@ def how(run: StoredRun) -> Ended:
     try:
         verdict, spec = run.verdict, run.spec
     except MissingEvidence as error:
-        raise UsageError(f"{error}: `streamgauge recheck {run.store.path}` judges a run from what is there.") from None
+        raise UsageError(
+            f"{error}: `streamgauge recheck {run.store.path}` judges the run from the files that are left."
+        ) from None
     faults, engine = ended(run.store)
     seen, _ = classified(verdict, faults, engine.state, planned=spec.fault.planned)
     return Ended(verdict.outcome, question.telling(verdict.words), seen, tuple(_landed(faults)))

@@ -89,7 +89,7 @@ def settings_of(experiment: Folder) -> Settings:
 
 def drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
     """Complete a search. The spec comes from memory, since the stored one has no password."""
-    with experiment.going_on(f"`streamgauge search --resume {short_path(experiment.path)}` goes on from there"):
+    with experiment.going_on(f"`streamgauge search --resume {short_path(experiment.path)}` resumes it"):
         _Search(experiment, replace(spec, objective_p99_ms=None), engine_manifest).all()
         found = read(experiment)
         experiment.finished(found.found.outcome, found.found.sentence)
@@ -132,7 +132,7 @@ class _Search:
     def _live(self) -> None:
         settings, lives = self._settings, self._lives
         number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
-        console.say(f"life {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
+        console.say(f"engine run {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
         offered = search.of_a_life(settings, next(iter(read(self._experiment).lived), ()))
         lived, life = _live(self._experiment, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
         lives.append(lived)
@@ -150,7 +150,7 @@ def _told(spec: RunSpec, settings: Settings, engine_manifest: EngineManifest, ou
     """Format the search's budget for the terminal, before it starts."""
     yield f"search on {spec.engine}/{spec.sink}: p99 within {settings.life.objective_p99_ms:,.0f} ms"
     parts = {name: _seconds(*span) for name, span in steer.budget_s(settings.life).items()}
-    parts["beside it"] = "start, drain, read, judge, measure: the more events, the longer"
+    parts["other steps"] = "starting, draining, reading, judging, measuring; the time grows with the events"
     if not (spec.kafka or engine_manifest.simulated):
         parts["disk"] = disk_space.told_of_log(out)
     longest = max(len(name) for name in parts)

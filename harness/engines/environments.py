@@ -116,8 +116,8 @@ def _refuse_without_its_jar(manifest: EngineManifest) -> None:
         build = " ".join(manifest.build).replace("{home}", manifest.home)
         how = f"run '{build}' in {manifest.home}" if build else "build it"
         raise UsageError(
-            f"The jar {absent[0]}, which the manifest of {manifest.id} names in its command, is not there: {how}, and "
-            "start the same command again."
+            f"The jar {absent[0]}, which the manifest of {manifest.id} names in its command, does not exist: {how}, "
+            f"and start the same command again."
         )
 
 
@@ -208,7 +208,7 @@ def _compile(
         except subprocess.TimeoutExpired:
             raise HarnessError(
                 f"{javac} did not compile the Java sources of the engine {manifest.id} within {COMPILE_DEADLINE_S} s. "
-                "Is the machine busy? The same command again starts afresh."
+                "The machine may be busy. Start the same command again."
             ) from None
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error:" in line][:3]

@@ -47,9 +47,9 @@ def stored(path: Path, *, dropped: int, behind_ms: int = 0) -> NamedLate:
 def _lacks(named: int, dropped: int, wrong: str) -> Iterator[str]:
     """Yield reasons why the file is not exactly the list of dropped events."""
     if wrong:
-        yield f"{FILE} has a line that names no place, as [partition, offset] or [partition, offset, opens]: {wrong}"
+        yield f"{FILE} has an invalid line; [partition, offset] or [partition, offset, opens] is expected: {wrong}"
     if named < dropped:
-        yield f"{FILE} names {many(named, 'event')}, and it told of {dropped:,} that it dropped"
+        yield f"{FILE} names {many(named, 'event')}, but the engine reported {dropped:,} as dropped"
 
 
 def _name(line: bytes) -> tuple[int, ...]:

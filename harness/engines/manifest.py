@@ -99,8 +99,8 @@ class Versions:
 
 
 VERSIONS = {
-    "spark": Versions("Spark", "4.1.1", (4, 0, 0), "the job makes a table from Arrow and casts by try_cast"),
-    "flink": Versions("Flink", "2.2.1", (2, 2, 0), "its connector for Kafka was built for that one"),
+    "spark": Versions("Spark", "4.1.1", (4, 0, 0), "the job creates a table from Arrow and uses try_cast"),
+    "flink": Versions("Flink", "2.2.1", (2, 2, 0), "its Kafka connector was built for that version"),
 }
 IN_VERSIONS = tuple(f"{name}@VERSION" for name in VERSIONS)
 
@@ -155,7 +155,7 @@ def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineMani
     manifest = _made({**values, "extends": inherited.get("extends", "")}, path, shipped=False)
     if workload and manifest.workload != workload:
         raise MistakeError(
-            f"its job is of the workload {manifest.workload}, and the run is one of {workload}. Give the run a "
+            f"its job is for the workload {manifest.workload}, but the run uses {workload}. Give the run a "
             f"scenario of {manifest.workload}, or --workload; or leave the key 'workload' out."
         )
     return manifest
@@ -197,8 +197,8 @@ def _with_job(manifest: EngineManifest, job: Path) -> EngineManifest:
     if len(jobs) != 1:
         named = ", ".join(jobs) or "none"
         raise MistakeError(
-            f"command names {named}, and {job.name} can take the place of one {JOB} file only; give the path of the "
-            "manifest itself, or name one job in it."
+            f"command names {named}, and {job.name} can replace only one {JOB} file. Give the path of the manifest "
+            f"itself, or name one job in it."
         )
     path = str(job.resolve())
     own = path.replace("{", "{{").replace("}", "}}")  # escape braces: words have placeholders
@@ -211,15 +211,17 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
     name = f"{manifest.id}@{version}"
     if manifest.id not in VERSIONS:
         able = " and ".join(VERSIONS)
-        raise UsageError(f"{name} is no engine: {able} alone can be had in other versions, such as spark@4.1.1.")
+        raise UsageError(f"{name} is not an engine. Only {able} have other versions, such as spark@4.1.1.")
     of = VERSIONS[manifest.id]
     numbers = VERSION.fullmatch(version)
     if not numbers:
         example = f"{manifest.id}@{of.example}"
-        raise UsageError(f"{name} is no engine: a version of {of.name} is three numbers, such as {example}.")
+        raise UsageError(f"{name} is not an engine. A version of {of.name} has three numbers, such as {example}.")
     if tuple(map(int, numbers.groups())) < of.oldest:
         oldest = ".".join(map(str, of.oldest))
-        raise UsageError(f"{name} is too old: {of.why}, so that {oldest} is the oldest that can be; give a newer one.")
+        raise UsageError(
+            f"{name} is too old: {of.why}. The oldest supported version is {oldest}. Give that or a newer one."
+        )
     return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 
@@ -260,9 +262,9 @@ def _refuse_without_job(engine: str, workload: str) -> None:
     if workload in workloads_of(engine):
         return
     able = [name for name in (*IDS, fake.FAKE) if workload in workloads_of(name)]
-    told = f"Those that have one: {', '.join(able)}. Take one of them, or" if able else "No shipped engine has one:"
+    told = f"Those that have one: {', '.join(able)}. Choose one of them, or" if able else "No shipped engine has one:"
     raise UsageError(
-        f"The engine {engine} comes with no job of the workload {workload}. {told} give --engine the path of a "
+        f"The engine {engine} has no job for the workload {workload}. {told} give --engine the path of a "
         "manifest whose command names your own job."
     )
 
@@ -278,8 +280,8 @@ def _check_command(manifest: EngineManifest) -> None:
     if any("{job}" in word for word in manifest.command) and not job_path(manifest).is_file():
         jobs = ", ".join(sorted(SHIPPED))
         raise MistakeError(
-            f"command uses {{job}}, but no job for id = {manifest.job!r} comes with this program "
-            f"(there are {jobs}); write the path of your own job, such as '{{home}}/job.py'."
+            f"command uses {{job}}, but there is no shipped job for id = {manifest.job!r} (there are {jobs}). Write "
+            f"the path of your own job, such as '{{home}}/job.py'."
         )
     program = manifest.command[0].replace("{home}", manifest.home)
     if "{" in program or shutil.which(program) or (Path(manifest.home) / program).is_file():
@@ -299,12 +301,13 @@ def _find(engine: str) -> Path:
         return path.parent / FILE
     if "/" in engine or engine.endswith((".toml", JOB)):
         raise UsageError(
-            f"There is no manifest {shown(str(path))}. An engine is an id ({', '.join(SHIPPED)}) or the path of a "
+            f"The manifest {shown(str(path))} does not exist. An engine is an id ({', '.join(SHIPPED)}) or the path "
+            f"of a "
             f"{FILE}, of a folder that holds one, or of a job ({JOB}) beside one."
         )
     raise UsageError(
         f"Unknown engine {short(engine)}: the ids are {', '.join(SHIPPED)}"
-        f"{nearest(engine, SHIPPED)}. Somebody's own engine is the path of its manifest.toml."
+        f"{nearest(engine, SHIPPED)}. Name your own engine by the path of its manifest.toml."
     )
 
 
@@ -332,7 +335,7 @@ def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifes
     sinks = tuple(SinkClaim(**_known(sink, SINK_KEYS, f"sinks[{index}]")) for index, sink in enumerate(tables))
     names = [sink.name for sink in sinks]
     if doubled := {name for name in names if names.count(name) > 1}:
-        raise MistakeError(f"the sink name {min(doubled)!r} stands twice; give each sink a name of its own.")
+        raise MistakeError(f"the sink name {min(doubled)!r} is used twice. Give each sink a different name.")
     values |= _window_key(values)
     if group := _group_of(values.get("progress")):
         values |= {"progress": True, "progress_group": group}
@@ -362,14 +365,12 @@ def _check_own(manifest: EngineManifest) -> None:
     """Check that a user's engine can't be taken for a shipped one, and gets its config."""
     taken = {_plain(name): name for name in (*SHIPPED, fake.FAKE)}
     if (name := _plain(manifest.id)) in taken:
-        raise expected(
-            "id", manifest.id, f"an id of your own ({taken[name]} comes with this program, and is something else)"
-        )
+        raise expected("id", manifest.id, f"an id of your own ({taken[name]} is a shipped engine)")
     if not any("config" in _placeholders("command", word) for word in manifest.command):
         raise expected(
             "command",
             list(manifest.command),
-            "{config}, the path of the engine's run config, as one of its words: only there is the topic to read,",
+            "{config}, the path of the engine's config, as one of its words: the config names the topic to read,",
         )
 
 
@@ -378,8 +379,8 @@ def _check_points(manifest: EngineManifest) -> None:
     points = [point for sink in manifest.sinks for point in sink.crash_points]
     if points and not manifest.progress and manifest.evidence == "none":
         raise MistakeError(
-            f"crash_points = {points} and progress = false: nothing would say when the batch of a kill is done. Let "
-            "the job report its progress, or leave crash_points out."
+            f"crash_points = {points} and progress = false: without progress it is unknown when the killed batch is "
+            f"done. Let the job report its progress, or leave crash_points out."
         )
 
 
@@ -391,12 +392,13 @@ def _check_group(manifest: EngineManifest) -> None:
     if any(sink.crash_points for sink in manifest.sinks) or manifest.states:
         key = "states" if manifest.states else "crash_points"
         raise MistakeError(
-            f"{progress} and {key}: committed offsets do not say which batch is done. Let the job write its progress, "
-            f"or leave {key} out."
+            f"{progress} and {key}: committed offsets do not show which batch is done. Let the job write its "
+            f"progress, or leave {key} out."
         )
     if manifest.evidence != "none":
         raise MistakeError(
-            f"{progress} and evidence = {manifest.evidence!r}: the checkpoint says how far it is. Leave progress out."
+            f"{progress} and evidence = {manifest.evidence!r}: the progress is read from the checkpoint. Leave "
+            f"progress out."
         )
 
 
@@ -410,13 +412,13 @@ def _check_results(manifest: EngineManifest) -> None:
     is_template, is_command = manifest.results == "redis:template", manifest.results == "command"
     if is_template and (mistake := template.mistake(manifest.key, manifest.field)):
         raise MistakeError(
-            f"key = {manifest.key!r} and field = {manifest.field!r} are no template of redis:template: {mistake}; "
+            f"key = {manifest.key!r} and field = {manifest.field!r} are not a template of redis:template: {mistake}; "
             f"{template.EXAMPLE}"
         )
     if any(sink.in_order for sink in manifest.sinks) and not manifest.results_topic:
         raise MistakeError(
-            f"in_order = true, and results = {manifest.results!r}: only a topic, such as 'kafka:outputs', says in "
-            "which order they left."
+            f"in_order = true, and results = {manifest.results!r}: only a topic, such as 'kafka:outputs', keeps the "
+            f"order of the results."
         )
     for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
         if bool(value) != wanted:
@@ -482,14 +484,14 @@ def _results(key: str, value: Any) -> str:
 def _ivy(key: str, value: Any) -> str:
     known = sorted(path.parent.name for path in HERE.glob("*/ivy.xml"))
     if value not in known:
-        raise expected(key, value, f"one of the sets of jars that come with this program: {', '.join(known)}")
+        raise expected(key, value, f"one of the shipped sets of jars: {', '.join(known)}")
     return str(value)
 
 
 def _packages(key: str, value: Any) -> str:
     known = sorted(path.parent.name for path in HERE.glob("*/requirements.lock"))
     if not isinstance(value, str) or value not in known:
-        raise expected(key, value, f"one of the lists that come with this program: {', '.join(known)}")
+        raise expected(key, value, f"one of the shipped lists: {', '.join(known)}")
     return value
 
 

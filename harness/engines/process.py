@@ -232,7 +232,7 @@ class ProcessEngine:
             if self._child and not self._child.stop(STOP_DEADLINE_S, whole=writes):
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the other services must still be closed
-            self._ends.append(f"it runs on after SIGKILL: {error}")
+            self._ends.append(f"it still runs after SIGKILL: {error}")
         self._own_logs.copy(self._logs)
         self._kept.copy()
 
@@ -245,7 +245,7 @@ class ProcessEngine:
 
     def restart(self) -> None:
         if self.alive():
-            raise HarnessError("The engine was to be restarted while it still ran: two of it would write at once.")
+            raise HarnessError("The engine can't be restarted while it still runs: two processes would write at once.")
         if self._child:
             self._child.kill_group()  # what outlived the one that was started would write as well
         if self._checkpoint:
@@ -361,7 +361,7 @@ class ProcessEngine:
         except (ValueError, KeyError, TypeError) as error:
             raise HarnessError(
                 f"The engine announced a crash point in {self._reached_path.name}, but not as "
-                f'{{"point", "batch", "at_ms"}}: {error!r}. It must write a new file and rename it.'
+                f'{{"point", "batch", "at_ms"}}: {error!r}. The job must write a new file and rename it.'
             ) from error
 
     def planned(self, batch: int) -> bytes | None:
@@ -386,7 +386,7 @@ class ProcessEngine:
 
     def _started(self) -> Child:
         if self._child is None:
-            raise HarnessError("The engine was to be signalled before it was started.")
+            raise HarnessError("The engine can't be signalled before it is started.")
         return self._child
 
 
@@ -462,7 +462,7 @@ def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Pa
 def injected(around: Mapping[str, str]) -> list[str]:
     """Report options that a shell or a manifest gives to every JVM, without their values, which may be secrets."""
     return [
-        f"{name} is set: each JVM takes its options, and speeds are those of a JVM with them"
+        f"{name} is set: every JVM uses its options, which affect the measured speed"
         for name in JVM_OPTIONS
         if around.get(name)
     ]

@@ -59,7 +59,7 @@ def _end_ms(value: object, at_ms: int) -> tuple[int, int]:
         raise ValueError(f"end_ms is {shown(str(value), 40)!r}, and not [from, until]")
     begin_ms, until_ms = (_int64("end_ms", each) for each in value)
     if not 0 <= begin_ms <= until_ms <= at_ms:
-        raise ValueError(f"end_ms is from {begin_ms} until {until_ms}, told at {at_ms}")
+        raise ValueError(f"end_ms is from {begin_ms} until {until_ms}, reported at {at_ms}")
     return begin_ms, until_ms
 
 
@@ -67,9 +67,9 @@ def _int64(name: str, value: object) -> int:
     """Parse a 64-bit number, without its fraction."""
     found = number(value)
     if found is None:
-        raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is no number")
+        raise ValueError(f"{name} is {shown(str(value), 40)!r}, which is not a number")
     if not _INT64.start <= found < _INT64.stop:
-        raise ValueError(f"{name} is {shown(str(found), 24)}, which is no number of 64 bits")
+        raise ValueError(f"{name} is {shown(str(found), 24)}, which is not a 64-bit number")
     return int(found)
 
 
@@ -127,7 +127,7 @@ class ProgressFile:
         if not self._bad_count:
             return ()
         lines = many(self._bad_count, "line")
-        return (f"{lines} of {self._path.name} could not be read and did not count; first: {self._first_bad}",)
+        return (f"{lines} of {self._path.name} could not be read and were ignored; the first one: {self._first_bad}",)
 
     def _new_lines(self) -> list[bytes]:
         try:

@@ -61,8 +61,8 @@ def _unused(made: Path, engine: str) -> Iterator[None]:
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"What was installed for {engine} is in use: a run goes on with it, or with another engine that shares "
-                "it, or it is being removed already. Try again when that has ended."
+                f"What was installed for {engine} is in use. A run uses it or another engine that shares it, or it "
+                f"is being removed already. Try again when that has ended."
             ) from None
         yield
 
@@ -109,6 +109,6 @@ def _in_words(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise HarnessError(
-            f"{folder} could not be removed: {error.strerror} ({error.filename}). What is left of it will not be used. "
-            "Make it writable, and the same command again goes on."
+            f"{folder} could not be removed: {error.strerror} ({error.filename}). The remaining files will not be "
+            f"used. Make the folder writable, and start the same command again."
         ) from error

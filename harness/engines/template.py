@@ -39,12 +39,12 @@ def mistake(key: str, field: str) -> str:
     used = names_of(key + field)
     for name in used:
         if used.count(name) > 1:
-            return f"{{{name}}} stands there {used.count(name)} times"
+            return f"{{{name}}} is used {used.count(name)} times"
     numbers = [name for name in used if name in NUMBERS]
     if len(numbers) > 1:
-        return f"{_braced(numbers)} are one number: leave one of them"
+        return f"{_braced(numbers)} are the same number: keep only one of them"
     if len(numbers) == len(used):
-        return f"nothing in it tells keys apart: {{{CAMPAIGN}}}, or each key of the question by its name"
+        return f"nothing in it distinguishes keys: {{{CAMPAIGN}}}, or each key of the question by its name"
     return ""
 
 
@@ -62,7 +62,7 @@ def misfit(key: str, field: str, keys: Sequence[str], parts: Sequence[Parts], nu
     allowed = (CAMPAIGN, *texts, *([VALUE] if parts else []), *numbers)
     for name in used:
         if name not in allowed:
-            return f"{{{name}}} stands for nothing: there are {_braced(allowed)}{nearest(name, allowed)}"
+            return f"{{{name}}} is unknown: the names are {_braced(allowed)}{nearest(name, allowed)}"
     if numbers and not any(name in numbers for name in used):
         return f"{' or '.join(f'{{{name}}}' for name in numbers)} is missing"
     if doubled := [name for name in used if CAMPAIGN in used and name in (*texts, VALUE)]:
@@ -71,7 +71,7 @@ def misfit(key: str, field: str, keys: Sequence[str], parts: Sequence[Parts], nu
         values = {each.get(VALUE) for each in parts}
         needed = [*texts, *([VALUE] if len(values) > 1 else [])]
         if missing := [name for name in needed if name not in used]:
-            return f"{_braced(missing)} is missing, and cells of different keys would be the same"
+            return f"{_braced(missing)} is missing, so cells of different keys would be the same"
     return Layout(f"{key}{BETWEEN}{field}", keys, parts).ambiguous
 
 

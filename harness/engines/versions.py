@@ -56,7 +56,7 @@ def pin(engine: str, say: Say) -> None:
     with jvm.only_one(folder, say) as lock:
         if pinned(engine):  # another process did it while this one waited
             return
-        say(f"{engine} is new here: what belongs to it is looked up now, and pinned from then on in {folder}.")
+        say(f"{engine} is new here. Its packages are resolved now and pinned in {folder}.")
         folder.mkdir(parents=True, exist_ok=True)
         try:
             _pin_packages(engine, folder, lock)
@@ -104,13 +104,13 @@ def _pin_packages(engine: str, folder: Path, lock: TextIO) -> None:
         *("--constraints", str(BOOTSTRAP), "--output-file", str(lock_file(engine)), str(wanted)),
     ]
     try:
-        run_step(f"looking up the packages of {engine}", command, lock, log, index_settings(sys.executable))
+        run_step(f"resolving the packages of {engine}", command, lock, log, index_settings(sys.executable))
     except HarnessError as error:
         said = " ".join(log.read_text(encoding="utf-8", errors="replace").split())
         if f"no version of {_wanted(engine)}" in said:
             (name, version), package = _parts(engine), PACKAGE[_parts(engine)[0]]
             raise UsageError(
                 f"There is no {VERSIONS[name].name} {version}: the package index has no {package} of that version. "
-                f"`pip index versions {package}` lists those that it has."
+                f"`pip index versions {package}` lists the versions that it has."
             ) from error
         raise

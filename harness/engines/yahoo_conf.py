@@ -50,8 +50,9 @@ def refuse(kafka: KafkaAddress, redis: RedisAddress) -> None:
     at = urlsplit(redis.url)
     if at.port != REDIS_PORT or at.path.strip("/") not in ("", "0") or at.password or at.scheme != "redis":
         raise UsageError(
-            f"A job with Yahoo's own configuration looks for Redis at port {REDIS_PORT}, database 0, with no password; "
-            f"{at.hostname}:{at.port}{at.path} is something else. Leave --redis out, and one is started there."
+            f"A job with Yahoo's own configuration expects Redis at port {REDIS_PORT}, database 0, without a "
+            f"password, but --redis is {at.hostname}:{at.port}{at.path}. Leave --redis out: an embedded Redis is "
+            f"started there."
         )
 
 
@@ -60,7 +61,8 @@ def _brokers(kafka: KafkaAddress) -> tuple[list[str], int]:
     ports = sorted({part.port or 9092 for part in parts})
     if len(ports) > 1:
         raise UsageError(
-            f"A job with Yahoo's own configuration takes one port for all brokers; {kafka.bootstrap} has {len(ports)}. "
+            f"A job with Yahoo's own configuration has one port for all brokers, but {kafka.bootstrap} has "
+            f"{len(ports)}. "
             "Name brokers with the same port."
         )
     return [part.hostname or "" for part in parts], ports[0]

@@ -211,7 +211,7 @@ def read_tier(name: str) -> Tier:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
         tier = replace(msgspec.convert(table, Tier), name=name)
     except (OSError, ValueError, RecursionError) as error:  # includes the errors of TOML, UTF-8 and msgspec
-        raise UsageError(f"The tier {path} can't be read: {why(error)}.") from None
+        raise UsageError(f"The tier {path} can't be read: {why(error)}. Correct the file.") from None
     _refuse_unknown(path, table, TIER_KEYS)
     for rows in table["cases"]:
         _refuse_unknown(path, rows, CASE_KEYS)

@@ -44,22 +44,22 @@ class Folder:
         try:
             head = msgspec.json.decode((path / FILE).read_bytes())
         except msgspec.DecodeError as error:
-            raise UsageError(f"{path / FILE} is torn ({error}); what it held can't be resumed.") from None
+            raise UsageError(f"{path / FILE} is torn ({error}); the experiment can't be resumed.") from None
         if head["schema"] not in READABLE_SCHEMAS:
             raise UsageError(
                 f"{path} was written in schema {head['schema']}, this program reads {READABLE}. "
                 "Use the version of streamgauge that made it."
             )
         if kinds and head.get("kind") not in kinds:
-            raise UsageError(f"{path} is a {head.get('kind')}, and a {' or a '.join(kinds)} was asked for.")
+            raise UsageError(f"{path} is a {head.get('kind')}, but a {' or a '.join(kinds)} is expected.")
         return folder
 
     def refuse_hidden(self, redis: str) -> None:
         """Refuse to resume if the address of Redis was not stored completely."""
         if HIDDEN in redis:
             raise UsageError(
-                f"{self.path} can't be resumed: the password or the options of its Redis were not kept. Begin "
-                "anew; where each of them is written as ${env:NAME}, the address is kept."
+                f"{self.path} can't be resumed, because the password and the options of its Redis are not stored. "
+                f"Start a new experiment; where each of them is written as ${{env:NAME}}, the address is kept."
             )
 
     def refuse_other_settings(self, stored: Mapping[str, Any], kind: type[Any]) -> None:
@@ -68,7 +68,7 @@ class Folder:
         if unlike:
             raise UsageError(
                 f"{self.path} was made by another version of streamgauge, whose settings differ in "
-                f"{', '.join(sorted(unlike))}. Use the version that made it, or begin anew."
+                f"{', '.join(sorted(unlike))}. Use the version that made it, or start a new experiment."
             )
 
     @property
@@ -123,4 +123,4 @@ class Folder:
         except KeyError:
             raise UsageError(f"{self.path / FILE} holds no {key}; its page can't be made.") from None
         except msgspec.ValidationError as error:
-            raise UsageError(f"{self.path / FILE} is not what it should be, in its {key}: {error}.") from None
+            raise UsageError(f"{self.path / FILE} is invalid in its {key}: {error}.") from None

@@ -205,7 +205,8 @@ def refuse_count(engines: Sequence[str]) -> None:
     if not FEWEST_ENGINES <= len(engines) <= MOST_ENGINES:
         raise UsageError(
             f"--pairs compares {FEWEST_ENGINES} to {MOST_ENGINES} engines, and {many(len(engines), 'engine')} "
-            "came: each pair takes a budget of its own. Name one twice to see how far it differs from itself."
+            "were given. Each pair needs a budget of its own. Name an engine twice to see how far it differs from "
+            "itself."
         )
 
 
@@ -241,7 +242,7 @@ def _too_few(progress: Progress, usable: int) -> str:
             f"the cost of {first} and {second} is known in {usable} of {many(progress.starts, 'start')}: in the others "
             "one of them took as much CPU with nothing to do as with a burst"
         )
-    return f"{many(usable, 'start')} of {first} and {second} can't show how far starts differ: raise --budget"
+    return f"{many(usable, 'start')} of {first} and {second} can't show how much starts differ: raise --budget"
 
 
 def _other(pair: Pair, name: str) -> str:
@@ -258,7 +259,7 @@ def in_words(pair: Pair, found: Ratio) -> str:
 def _notes(pair: Pair, rounds: Sequence[Round], seen: ByStart) -> Iterator[str]:
     if seen.aside is not None:
         own = three_digits(seen.starts[seen.aside])
-        yield f"start {seen.aside + 1} is {own} times, far from the others, and has no say"
+        yield f"start {seen.aside + 1} is {own} times, far from the others, and is left out"
     for side in pair.sides:
         cores = idle_cores([each for each in rounds if each.side == side])
         if cores >= BUSY_IDLE_CORES:

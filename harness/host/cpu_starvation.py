@@ -82,7 +82,7 @@ class Machine:
 
 
 def in_words(wanted: Wanted, machine: Machine) -> str:
-    pressure = "" if machine.pressure is None else f", somebody waited for a CPU {machine.pressure:.0f} % of the time"
+    pressure = "" if machine.pressure is None else f", tasks waited for a CPU {machine.pressure:.0f} % of the time"
     return (
         f"it got {wanted.ran_s:.0f} CPU-s in {wanted.seconds:.0f} s, and its threads were ready and waiting for "
         f"{wanted.waited_s:.0f} s; {machine.cores:g} cores at load {machine.load:.0f}{pressure}"

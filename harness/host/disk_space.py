@@ -67,7 +67,7 @@ def needs(
     """Return the most space that so many runs, one after the other, can need. `brokers` counts our own brokers, which
     store the log: 0 with an external Kafka or a simulated engine. `in_files` counts the events that are also written to
     files, `in_state` those whose cells stay in the engine's state until the load has ended."""
-    elsewhere = "name a folder on another disk with --out, or take a lower --rate or a shorter --duration"
+    elsewhere = "name a folder on another disk with --out, or use a lower --rate or a shorter --duration"
     kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
     jvms_own = JVMS_OWN + CHECKPOINT_PER_EVENT * in_state
@@ -100,7 +100,8 @@ def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> Non
             of = ", ".join(f"{size_in_words(need.size)} for {need.what}" for need in parts)
             instead = "; ".join(dict.fromkeys(need.instead for need in parts))
             raise NoRoomError(
-                f"There is no room for this run: it may need {size_in_words(total)} below {parts[0].place} ({of}, "
+                f"There is not enough disk space for this run: it may need {size_in_words(total)} below "
+                f"{parts[0].place} ({of}, "
                 f"{size_in_words(AS_GOOD_AS_FULL)} to spare), and {size_in_words(free)} are free there. Free some "
                 f"(`streamgauge rm` removes runs); or {instead}."
             )
@@ -126,7 +127,7 @@ def full_ones(free: Mapping[str, int], reserved: Mapping[str, int] | None = None
     """Name the disks that count as full once `reserved` is subtracted; "" if there are none."""
     wanted = {place: AS_GOOD_AS_FULL + (reserved or {}).get(place, 0) for place in free}
     short = [
-        f"{size_in_words(size)} are free below {place}, and {size_in_words(wanted[place])} are needed"
+        f"{size_in_words(size)} are free below {place}, but {size_in_words(wanted[place])} are needed"
         for place, size in free.items()
         if size < wanted[place]
     ]
@@ -155,7 +156,7 @@ def full_at(path: Path, size: int, error: OSError) -> NoRoomError:
     return NoRoomError(f"{path} could not be written{wanted}: {os.strerror(error.errno or 0)}{there}. {WHAT_TO_DO}")
 
 
-WHAT_TO_DO = "Free some room on that disk (`streamgauge rm` removes runs), and start the same command again."
+WHAT_TO_DO = "Free some space on that disk (`streamgauge rm` removes runs), and start the same command again."
 
 
 def said_of_full(said: str) -> bool:

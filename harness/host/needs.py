@@ -68,23 +68,24 @@ def lacking(need: Minimum, granted: Granted) -> list[str]:
     said = []
     if granted.open_files is not None and granted.open_files < need.open_files:
         said.append(
-            f"A process may have {granted.open_files:,} files open here, and {need.open_files:,} are needed: raise the "
+            f"A process may have {granted.open_files:,} open files here, but {need.open_files:,} are needed: raise the "
             f"hard limit (ulimit -Hn {need.open_files}; of a container: --ulimit nofile={need.open_files})."
         )
     if granted.threads is not None and granted.threads < need.threads:
         said.append(
-            f"There may be {granted.threads:,} more processes and threads here, and {need.threads:,} are needed: raise "
+            f"Only {granted.threads:,} more processes and threads are allowed here, but {need.threads:,} are "
+            f"needed: raise "
             "the limit (ulimit -u; of a container: --pids-limit)."
         )
     if granted.memory_bytes < need.memory_bytes:
         said.append(
-            f"{granted.memory_bytes / MIB:,.0f} MiB of memory are granted here, and {need.memory_bytes / MIB:,.0f} MiB "
+            f"{granted.memory_bytes / MIB:,.0f} MiB of memory are granted here, but {need.memory_bytes / MIB:,.0f} MiB "
             "are needed: use a larger container, or services of your own (--kafka, --redis)."
         )
     if need.native and not granted.native:
         said.append(
-            f"No program may be run from the temporary folder {granted.temporary} (it is mounted noexec), and Java "
-            "libraries of this engine unpack machine code there and run it: set TMPDIR to a folder on another disk."
+            f"The temporary folder {granted.temporary} is mounted noexec, but Java libraries of this engine unpack "
+            f"native code there and load it: set TMPDIR to a folder on another disk."
         )
     return said
 
@@ -94,7 +95,7 @@ def temporary_folder() -> Path:
         return Path(tempfile.gettempdir())
     except OSError as error:  # its text lists every path that was tried
         why = error.strerror
-        raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to one that can be written.") from error
+        raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to a writable folder.") from error
 
 
 def lets_programs_run(place: Path) -> bool:

@@ -25,6 +25,6 @@ def in_words(before: Memory, now: Memory) -> str:
         return ""
     number = now.killed - before.killed
     return (
-        f"the machine had no memory left: the kernel killed {number} process{'es' if number > 1 else ''} to get some "
-        f"back, and {now.granted_bytes / 1e9:.2f} GB are granted here"
+        f"the machine ran out of memory: the kernel killed {number} process{'es' if number > 1 else ''} to free "
+        f"some; {now.granted_bytes / 1e9:.2f} GB are granted here"
     )

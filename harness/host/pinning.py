@@ -31,8 +31,8 @@ class Placement:
     @property
     def words(self) -> str:
         if self.reason:
-            return f"nothing is pinned, so that rounds come one after the other: {self.reason}"
-        return f"all sides share core {_listed(self.shared)}, all else has {_listed(self.others)}"
+            return f"nothing is pinned, so rounds run one after the other: {self.reason}"
+        return f"all sides share core {_listed(self.shared)}, everything else runs on {_listed(self.others)}"
 
 
 def _listed(cores: Iterable[int]) -> str:
@@ -48,9 +48,9 @@ def placement() -> Placement:
     try:
         os.sched_setaffinity(0, cores)
     except OSError as error:
-        return Placement(none, none, f"the system does not let us: {error.strerror}")
+        return Placement(none, none, f"the system refuses: {error.strerror}")
     if len(cores) < 2:
-        return Placement(none, none, "there is one core alone")
+        return Placement(none, none, "there is only one core")
     half = len(cores) // 2
     return Placement(frozenset(cores[half:]), frozenset(cores[:half]))
 

@@ -142,8 +142,8 @@ def making(archive: Archive) -> Start:
         archive.part.unlink(missing_ok=True)
     except OSError as error:
         raise HarnessError(
-            f"{folder()} can't be written ({error.strerror}), so that no archive of classes is made there: the next "
-            "start takes as long as this one. Make it writable, or set XDG_CACHE_HOME to a folder that is."
+            f"{folder()} can't be written ({error.strerror}), so no class archive is written there and the next "
+            f"start is not faster. Make it writable, or set XDG_CACHE_HOME to a writable folder."
         ) from error
     return Start(_with_path(archive.way.makes, archive.part), BEING_MADE)
 

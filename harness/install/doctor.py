@@ -173,7 +173,7 @@ def redis_server(find: Callable[[], Path]) -> Finding:
         program = find()
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
     except HarnessError as error:
-        return Finding("Redis server", State.MISSING, "no program of that kind", str(error))
+        return Finding("Redis server", State.MISSING, "not found", str(error))
     except (OSError, subprocess.TimeoutExpired) as error:
         how = "Install redis-server 6.2 or newer, or give the address of one with --redis."
         return Finding("Redis server", State.WRONG, f"it does not run: {error}", how)
@@ -242,7 +242,7 @@ def ports() -> Finding:
         numbers = [one.getsockname()[1] for one in taken]
         return Finding("ports", State.OK, f"{len(numbers)} free ones on 127.0.0.1, such as {numbers[0]}")
     except OSError as error:
-        how = "Bring the loopback interface up, and look at its firewall rules and at net.ipv4.ip_local_port_range."
+        how = "Bring the loopback interface up, and check its firewall rules and net.ipv4.ip_local_port_range."
         return Finding("ports", State.WRONG, f"127.0.0.1 gives none: {error}", how)
     finally:
         for one in taken:

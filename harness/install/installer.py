@@ -86,7 +86,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 _CAUSES = (
     (
         r"(?i)hash(es)? mismatch|do not match the hashes",
-        "a package that came is not the pinned one",
+        "a downloaded package is not the pinned one",
         "try once more; if it repeats, the index or a proxy gives out other files than the project was tested with",
     ),
     (

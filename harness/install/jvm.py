@@ -300,7 +300,7 @@ def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> 
             ivy.wait()
     raise HarnessError(
         f"Fetching the JVM artifacts of {which} did not end within {IVY_DEADLINE_S} s. "
-        f"Is the network slow or cut? Ivy's log is {log}; the same command again starts afresh."
+        f"The network may be slow or down. Ivy's log is {log}. Start the same command again."
     )
 
 

@@ -40,11 +40,11 @@ RUN, TEST = (ROOT / "requirements" / f"{name}.lock" for name in ("run", "test"))
 JAVA_COMMANDS = frozenset({"run", "up", "test", "bench", "chaos", "search", "compare", "gate"})
 PERHAPS_WITHOUT_JAVA = frozenset({"--list", "--engine", "--kafka"})
 
-NOTHING_LOST = "Nothing half-made will be used: the next command does it again."
+NOTHING_LOST = "Incomplete files are not used: the next command installs them again."
 INDENT = " " * 6
 HELP = frozenset({"--help", "-h"})
 QUESTIONS = HELP | {"--version", "-V"}
-INSTALLED_LATER = "The first command that does something makes a .venv; then --help says more."
+INSTALLED_LATER = "The first command creates a .venv. After that, --help lists more."
 
 Stamp = dict[str, str]
 

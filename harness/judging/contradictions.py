@@ -48,12 +48,12 @@ def _other_plan(run: StoredRun) -> Iterator[str]:
         yield f"a window of {spec.window_ms} ms holds nothing"
     # Draw the tape only if it is valid and as large as the sealed one.
     if not 0 < spec.tape.servers <= MAX_SERVERS:
-        yield f"{spec.tape.servers:,} servers are none that a tape can have"
+        yield f"{spec.tape.servers:,} servers are impossible in a tape"
         return
     try:
         schedule = Schedule(spec.tape)
     except UsageError as error:  # the workload does not exist
-        yield f"the tape of the spec is none that was sealed: {error}"
+        yield f"the tape of the spec was not sealed: {error}"
         return
     if not _is_sealed(schedule.load, plan.tape):
         yield f"the tape of the spec is not the one that was sealed as {plan.tape.digest}"
@@ -96,7 +96,7 @@ def found(run: StoredRun, expectation: Expectation) -> tuple[str, ...]:
 def _of_unread(run: StoredRun) -> Iterator[str]:
     for name in run.unread:
         if run.store.has(name):
-            yield f"the history says that {name} could not be written, and it is there"
+            yield f"the history records that {name} could not be written, but the file exists"
 
 
 def _of_sends(run: StoredRun) -> Iterator[str]:
@@ -105,7 +105,7 @@ def _of_sends(run: StoredRun) -> Iterator[str]:
     told = {"slices": certificate.slices, "sent": certificate.sent, "acked": certificate.acknowledged}
     if wrong := [name for name in told if told[name] != booked[name]]:
         name = wrong[0]
-        yield f"sends.parquet books {booked[name]:,} {name} where the load certificate says {told[name]:,}"
+        yield f"sends.parquet records {booked[name]:,} {name}, but the load certificate has {told[name]:,}"
 
 
 def _of_places(run: StoredRun) -> Iterator[str]:
@@ -120,7 +120,7 @@ def _of_places(run: StoredRun) -> Iterator[str]:
         follows = (np.diff(partition) > 0) | ((np.diff(partition) == 0) & (np.diff(offset) > 0))
         if not follows.all():
             row = int(np.argmin(follows)) + 1
-            yield f"log.parquet holds offset {offset[row]:,} of partition {partition[row]} behind a later record"
+            yield f"log.parquet holds offset {offset[row]:,} of partition {partition[row]} after a later record"
             return
         before = (partition[-1], offset[-1])
 
@@ -134,13 +134,13 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
     if not manifest.progress:
         if lines:
             yield (
-                "progress.jsonl holds lines of an engine that reports no progress by its manifest: if the job writes "
-                "them, the line progress = false has to go"
+                "progress.jsonl holds lines of an engine that reports no progress by its manifest: if the job "
+                "writes them, remove the line progress = false"
             )
         return
     if manifest.evidence != "none":
         if manifest.shipped and not lines:
-            yield "progress.jsonl holds no line, and the engine writes one for each batch"
+            yield "progress.jsonl has no line, but the engine writes one for each batch"
         return
     if any(run.store.history("anew")) or LOG in run.unread:  # offsets began from 0 again, or are unknown
         return
@@ -150,8 +150,8 @@ def _of_progress(run: StoredRun) -> Iterator[str]:
     for partition, end in _ends(run.log).items():
         if reached.get(partition, 0) < end:
             yield (
-                f"progress.jsonl says that {reached.get(partition, 0):,} records of partition {partition} were done, "
-                f"and the engine had drained {end:,} by its own offsets"
+                f"progress.jsonl says that {reached.get(partition, 0):,} records of partition {partition} were "
+                f"done, but by its offsets the engine had drained {end:,}"
             )
             return
 
@@ -184,10 +184,10 @@ def _of_batches(run: StoredRun) -> Iterator[str]:
 def _of_looks(run: StoredRun) -> Iterator[str]:
     observed = any(run.store.history("observer"))
     if observed and run.manifest.blind:
-        yield "somebody looked at the results, which nobody can by the manifest in plan.json"
+        yield "the results were polled, which the manifest in plan.json does not allow"
     if observed != run.store.has("samples.parquet"):
         there, gone = ("the history", "samples.parquet") if observed else ("samples.parquet", "the history")
-        yield f"{there} says that somebody looked at the results, and {gone} does not"
+        yield f"{there} records polls of the results, but {gone} does not"
     if run.engine.state not in ("unserved", "no-memory", "no-room"):  # otherwise polling was impossible
         yield from _of_closed_eyes(run.store)
 
@@ -204,8 +204,8 @@ def _of_closed_eyes(store: Store) -> Iterator[str]:
     whole_s = (ended_ms[-1] - begun_ms[-1]) / 1000
     if looked_s[0] < LOOKED_SHARE * whole_s:
         yield (
-            f"the observer looked at the results for {looked_s[0]:.1f} s of the {whole_s:.1f} s from the beginning of "
-            "the load to the end: what it would have seen in the rest is unknown"
+            f"the observer polled the results for {looked_s[0]:.1f} s of the {whole_s:.1f} s from the beginning of "
+            "the load to the end: the rest is unknown"
         )
 
 
@@ -243,7 +243,7 @@ def _of_last_looks(run: StoredRun, expectation: Expectation) -> Iterator[str]:
     if unlike := sorted(cell for cell in cells if last.count(cell) != held.count(cell)):
         cell = unlike[0]
         yield (
-            f"{many(len(unlike), 'count')} of observed.parquet differ from the last look in samples.parquet, such as "
+            f"{many(len(unlike), 'count')} of observed.parquet differ from the last poll in samples.parquet, such as "
             f"{run.oracle.name(cell, run.epoch_ms)}: {held.count(cell):,} instead of {last.count(cell):,}"
         )
 

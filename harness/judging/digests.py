@@ -71,10 +71,10 @@ def _without(store: Store, error: str) -> Edits:
         return Edits(changed=(error, *other))
     schema = store.schema()
     if schema is not None and schema < FIRST_SCHEMA:
-        return Edits(lack=f"a run of schema {schema} has no digests; the version that wrote it can judge it")
+        return Edits(lack=f"a run of schema {schema} has no digests. Judge it with the version that wrote it")
     if any(store.history(CLOSED)):
-        return Edits(changed=(f"{error}, so nothing says what its files were when the run ended",))
-    return Edits(lack="the run was broken off before it wrote digests of its files; run it again")
+        return Edits(changed=(f"{error}, so the files can't be compared with those at the end of the run",))
+    return Edits(lack="the run was aborted before it wrote digests of its files; run it again")
 
 
 def _other_age(store: Store) -> Iterator[str]:

@@ -31,7 +31,7 @@ def beyond_the_log(told: Iterable[Progress], ends: Mapping[int, int]) -> str:
             if done > ends.get(partition, 0):
                 return (
                     f"progress.jsonl says that {many(done, 'record')} of partition {partition} were done, and the log "
-                    f"holds {ends.get(partition, 0):,}: the engine tells of records that there are not"
+                    f"holds {ends.get(partition, 0):,}: the engine reports records that do not exist"
                 )
     return ""
 
@@ -55,6 +55,6 @@ def of_the_load(told: Sequence[Progress], partition: Whole, offset: Whole, sent_
                 words = (
                     f"progress.jsonl says in batch {line.batch} that {line.offsets[part]:,} records of partition "
                     f"{part} were done {(ahead_ms + CLOCKS_MS) / 1000:.1f} s before the last of them was sent: the "
-                    "engine tells of what it can't have read, or its clock is behind by as much"
+                    f"engine reports records that it can't have read, or its clock is behind by as much"
                 )
     return words

@@ -59,7 +59,7 @@ from workloads.totals import InTotals
 # Events sent this much after their intended time are late because of the harness: "inside the watermark" leaves two
 # seconds.
 ROAD_MS = 2000
-IN_TOTALS = "nothing says at which time each event was processed: all windows are judged together"
+IN_TOTALS = "the processing time of each event is not recorded, so all windows are judged together"
 
 
 def judge(run: StoredRun) -> Verdict:

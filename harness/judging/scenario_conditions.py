@@ -23,15 +23,15 @@ STORE = "spark.sql.streaming.stateStore."
 PROVIDER, BOUND = f"{STORE}providerClass", f"{STORE}rocksdb.maxMemoryUsageMB"
 
 WHAT: Mapping[Required, str] = {
-    "late": "an event behind the watermark",
+    "late": "an event after the watermark",
     "delayed": f"an event that comes {LONG_MS // 1000} s late",
-    "outgrown-state": "a state that outgrows its bound",
+    "outgrown-state": "a state that exceeds its limit",
     "backlog": "a backlog larger than a usual batch",
     "burst": "a burst in the load",
     "history": "older events in files",
-    "backfill": "a batch that counts all once more",
-    "states": "a state that is looked into",
-    "readers": "somebody else who reads the results",
+    "backfill": "a batch job that counts all events again",
+    "states": "a state that is read and judged",
+    "readers": "another reader of the results",
 }
 
 
@@ -58,13 +58,13 @@ def in_a_second(spec: RunSpec) -> float:
 
 
 def _late(case: RunFacts) -> str:
-    return "" if case.permitted.any() else "no event came behind the watermark"
+    return "" if case.permitted.any() else "no event came after the watermark"
 
 
 def _delayed(case: RunFacts) -> str:
     sent_ms = case.sent_us // 1000
     longest_ms = int((sent_ms - case.events.time_ms).max(initial=0, where=sent_ms > 0))
-    return "" if longest_ms >= LONG_MS else f"the one that came latest was {longest_ms / 1000:.1f} s late"
+    return "" if longest_ms >= LONG_MS else f"the latest event was {longest_ms / 1000:.1f} s late"
 
 
 def _outgrown(case: RunFacts) -> str:
@@ -73,8 +73,8 @@ def _outgrown(case: RunFacts) -> str:
         return ""
     most = max((line.state_bytes for line in case.told), default=0)
     if not most:
-        return "the engine does not tell how large its state was"
-    return "" if most > bound else f"its state grew to {most / MIB:.1f} MiB, and {bound / MIB:g} MiB are the bound"
+        return "the engine does not report the size of its state"
+    return "" if most > bound else f"its state grew to {most / MIB:.1f} MiB, and {bound / MIB:g} MiB is the limit"
 
 
 def _backlog(case: RunFacts) -> str:

@@ -112,8 +112,8 @@ class StoredRun:
                 return claim
         known = ", ".join(claim.name for claim in self.manifest.sinks) or "none"
         raise MissingEvidence(
-            f"{self.store.path / 'spec.json'} names the sink {self.spec.sink!r}, which the manifest in plan.json does "
-            f"not have (it has: {known})"
+            f"{self.store.path / 'spec.json'} names the sink {self.spec.sink!r}, but the manifest in plan.json has "
+            f"only {known}"
         )
 
     @cached_property
@@ -214,7 +214,7 @@ class StoredRun:
         log: BatchLog = replace(self.store.read_as("batches.json", BatchLog), drops_late=self.claim.late == "drop")
         log = replace(log, seam=self.seam)
         if any(self.store.history("anew")):
-            note = "The topic was made anew, so that offsets don't say any more which batch took an event."
+            note = "The topic was created again, so offsets no longer show which batch read an event."
             return replace(log, batches=(), complete=False, note=note)
         return log
 
@@ -225,7 +225,9 @@ class StoredRun:
         if not path.exists() or self.claim.late != "drop":
             return None
         if any(self.store.history("anew")):
-            return NamedLate(np.empty(0, dtype=np.int64), "the topic was made anew, so that places don't name an event")
+            return NamedLate(
+                np.empty(0, dtype=np.int64), "the topic was created again, so offsets no longer identify an event"
+            )
         told = [line.dropped for line in progress.stored(self.store.path / progress.FILE)]
         behind_ms = (length_ms_of(self.spec) or 0) if self.manifest.window_key == "end" else 0
         return late.stored(path, dropped=max(told, default=0), behind_ms=behind_ms)

@@ -22,7 +22,7 @@ def keep(store: Store, verdict: Verdict, **facts: object) -> None:
     try:
         store.tell(KIND, outcome=verdict.outcome.value, digest=_digest(store), **facts)
     except OSError as error:
-        raise MissingEvidence(f"{store.path / HISTORY} can't be written, which names each verdict: {error}") from None
+        raise MissingEvidence(f"{store.path / HISTORY} can't be written; it names each verdict: {error}") from None
 
 
 def last(store: Store) -> Verdict:

@@ -119,7 +119,7 @@ class _Reader:
             answer: Columns | HarnessError = self.line.recv()
         except (EOFError, OSError):
             raise HarnessError(
-                f"A process that read partition {span.partition} back ended before it was done, with exit code "
+                f"A process that read partition {span.partition} back ended early, with exit code "
                 f"{self._child.returncode()}. {self._child.last_words()}"
             ) from None
         if isinstance(answer, HarnessError):

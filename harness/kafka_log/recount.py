@@ -167,7 +167,7 @@ def _read_span(consumer: Consumer, topic: str, span: Span) -> Iterator[tuple[lis
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
-                f"{end:,}. The log of Kafka says why; what was read so far is not judged."
+                f"{end:,}. See the log of Kafka for the cause. The part that was read is not judged."
             )
     consumer.unassign()
 

@@ -29,9 +29,11 @@ def appended(tape: TapeSpec, segments: Sequence[Segment]) -> TapeSpec:
     for segment in segments:
         events = segment.duration_ms * (segment.start_per_s + segment.end_per_s) / 2000
         if events != int(events):
-            raise HarnessError(f"A stretch of a growing load has to hold a whole number of events, and not {events}.")
+            raise HarnessError(f"A segment of an adaptive load must contain a whole number of events, not {events}.")
     grown = replace(tape, profile=(*tape.profile, *segments))
     for length_ms, what in ((tape.slice_ms, "slices"), (tape.probe_every_ms if tape.probes else 1, "probes")):
         if grown.load_ms % length_ms:
-            raise HarnessError(f"A stretch of a growing load ends at {grown.load_ms} ms, and {what} at {length_ms} ms.")
+            raise HarnessError(
+                f"A segment of an adaptive load ends at {grown.load_ms} ms, and {what} at {length_ms} ms."
+            )
     return grown

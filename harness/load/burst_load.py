@@ -18,7 +18,7 @@ from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus
 from harness.util.clock import Clock
 
 CLIENT = "confluent"
-NO_SCHEDULE = "it came in bursts, which a gate measures one by one"
+NO_SCHEDULE = "the load came in bursts, which a gate measures one by one"
 # Longer than a request may take (30 s), so that the client can retry a request that a broker never answered: seen
 # once in some hundred bursts, with the first records of a topic.
 QUEUE_DEADLINE_S = 90.0
@@ -116,5 +116,5 @@ class Bursts(Load):
     @property
     def _sender(self) -> Fleet:
         if self._fleet is None:
-            raise HarnessError("A burst was asked for before Kafka was open.")
+            raise HarnessError("A burst was requested before Kafka was open.")
         return self._fleet

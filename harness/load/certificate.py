@@ -38,15 +38,15 @@ def of_load(sends: pa.Table) -> pa.Table:
 
 def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: float) -> Iterator[str]:
     if not intended:
-        yield "the tape holds no events, so no schedule could be kept"
+        yield "the tape has no events, so there was no schedule to keep"
     if sent < intended:
         yield f"{intended - sent:,} of {intended:,} planned records were not sent"
     if acked < sent:
         yield f"{sent - acked:,} of {sent:,} sent records were not acknowledged by Kafka"
     if lag_ms > budget_ms:
         yield (
-            f"one event in a thousand was sent {lag_ms:,.1f} ms or more after it was due, and {budget_ms:g} ms are "
-            "allowed: lower the rate, free the machine, or raise lag_budget_ms"
+            f"one event in a thousand was sent {lag_ms:,.1f} ms or more after it was due, but the limit is "
+            f"{budget_ms:g} ms: lower the rate, free the machine, or raise lag_budget_ms"
         )
 
 

@@ -73,7 +73,7 @@ class Load:
         wait_until(
             lambda: self._is_there(READY),
             deadline_s=READY_DEADLINE_S,
-            what=f"{self._spec.tape.senders} ad servers to be up and to know topic {self._topic}",
+            what=f"{self._spec.tape.senders} ad servers to be up and to see topic {self._topic}",
             state=self._running.last_words,
             every_s=0.02,
         )
@@ -133,7 +133,7 @@ class Load:
     @property
     def _running(self) -> Child:
         if self._child is None:
-            raise HarnessError("The load was asked for before it was started.")
+            raise HarnessError("The load was requested before it was started.")
         return self._child
 
     def _is_there(self, name: str) -> bool:
@@ -145,7 +145,7 @@ class Load:
             return False
         if code := child.returncode():
             why = f" {'; '.join(errors)}." if (errors := self._errors()) else ""
-            words = f"The ad servers broke off (exit {code}), so there is no load.{why}"
+            words = f"The ad servers ended early (exit {code}), so there is no load.{why}"
             raise HarnessError(f"{words} {child.last_words()}")
         return True
 

@@ -172,7 +172,7 @@ def borne(found: Sequence[Surge], seen: Seen) -> Bursts:
 def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
     """Compute the band from the seconds before the first burst."""
     if p99_ms is None:
-        return _unknown("latency was not looked at")
+        return _unknown("latency was not measured")
     steady = p99_ms[int(np.ceil(first.steady_s)) : int(first.from_s)]
     if len(steady) < FEWEST_S:
         return _unknown(f"{len(steady)} s of steady load before the first burst are too few: {FEWEST_S} s are needed")
@@ -269,7 +269,7 @@ def _largest_latency(values: Floats | None, seconds: slice) -> Quantity:
 
 def _largest(values: Floats | None, seconds: slice) -> Quantity:
     own = np.empty(0) if values is None else values[seconds]
-    return Quantity(float(np.nanmax(own))) if np.isfinite(own).any() else _unknown("it was not looked at")
+    return Quantity(float(np.nanmax(own))) if np.isfinite(own).any() else _unknown("it was not polled")
 
 
 def _largest_at(at_s: Floats, values: Floats, from_s: float, until_s: float, why: str) -> Quantity:
@@ -283,5 +283,5 @@ def longest_between(moments_s: Floats, from_s: float, until_s: float) -> Quantit
     begins_s, ends_s = moments_s[:-1], moments_s[1:]
     own = (begins_s < until_s) & (ends_s > from_s)
     if not own.any():
-        return _unknown("it told of no progress")
+        return _unknown("the engine reported no progress")
     return Quantity(float((ends_s - begins_s)[own].max()))

@@ -27,8 +27,8 @@ from harness.model import FaultReport
 
 # A count that is ahead of its events for less than one poll may be a difference between clocks.
 SHORTEST_S = 0.05
-REPLACED = "what the old job had written stands until the new one writes it anew, and nothing says until when it may"
-NOT_LOOKED_AT = "nobody looked at its new keys while it went on"
+REPLACED = "values of the old job stay until the new one rewrites them, and no deadline for that is declared"
+NOT_LOOKED_AT = "its new keys were not polled during the run"
 
 
 @dataclass(frozen=True)

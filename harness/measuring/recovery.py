@@ -285,7 +285,7 @@ def _usual_backlog(run: Watched, backlog: Floats, stretch: _Stretch, twin: Watch
     """Return the backlog above which the engine is behind, and its source; without one, None and the reason."""
     before, whose = _of_seconds(backlog, 0.0, stretch.first_struck_s)[:-1], "before the fault"
     if len(before) < CALM_S and twin is not None and twin.backlog is not None:
-        before, whose = _of_seconds(twin.backlog, 0.0, run.load_s), "of its twin"
+        before, whose = _of_seconds(twin.backlog, 0.0, run.load_s), "of its baseline run"
     if len(before) < CALM_S:
         return None, f"nothing to compare with: the first fault struck {stretch.first_struck_s:.1f} s into the load"
     return float(np.quantile(before, BASELINE_SHARE)) + BEHIND_S * run.offered_per_s, whose

@@ -40,7 +40,7 @@ class Watched:
     windows: Mapping[float, float]  # the start of each window -> when it was first seen
     backlog: Floats | None  # due and not processed, at the end of each second
     wrong: Exposure | None  # None: unknown
-    why_unknown: str = "the results were not looked at"
+    why_unknown: str = "the results were not polled"
     starts_s: tuple[float, ...] = ()
     stops_s: tuple[float, ...] = ()  # when the engine ended by itself
     errors: tuple[tuple[float, str], ...] = ()

@@ -84,7 +84,7 @@ def _worth(fault: str, behind: Behind, old: _Words, new: _Words) -> Reconfigurat
         fault=fault,
         at_s=last_s - behind.started_s,
         to_do=to_do,
-        away=Quantity(float(new.at_s[0]) - last_s) if len(new) else _unknown("it told of no progress afterwards"),
+        away=Quantity(float(new.at_s[0]) - last_s) if len(new) else _unknown("it reported no progress afterwards"),
         before_per_s=before_per_s,
         after_per_s=new.rate("after"),
         paid=_paid(before_per_s, last_s, done, new, behind),

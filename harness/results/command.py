@@ -43,8 +43,8 @@ class Command(ResultStore):
         code, out, errors = self._run()
         self._place.log.write_text(errors)
         if code:
-            said = "; ".join(complaint.reason(errors.splitlines())) or "it said nothing"
-            raise UnreadableError(f"`{self._command}` was to print the results and ended with exit code {code}: {said}")
+            said = "; ".join(complaint.reason(errors.splitlines())) or "it printed nothing"
+            raise UnreadableError(f"`{self._command}` must print the results, but ended with exit code {code}: {said}")
         return out.split("\n")
 
     def _run(self) -> tuple[int, str, str]:
@@ -55,7 +55,10 @@ class Command(ResultStore):
         environment = {**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()}
         path = shutil.which(self._argv[0], path=environment.get("PATH"))
         if path is None:
-            raise UnreadableError(f"`{self._command}` was to print the results, and there is no such program.")
+            raise UnreadableError(
+                f"`{self._command}` must print the results, but that program does not exist. Correct "
+                "the command in the manifest."
+            )
         with TemporaryFile() as out, TemporaryFile() as errors:
             child = program.start(
                 path, self._argv, stdout=out, stderr=errors, cwd=self._place.manifest.home, env=environment
@@ -64,7 +67,7 @@ class Command(ResultStore):
                 wait_until(lambda: child.poll() is not None, deadline_s=DEADLINE_S, what="its end", every_s=0.01)
             except DeadlinePassed:
                 raise UnreadableError(
-                    f"`{self._command}` was to print the results and did not end within {DEADLINE_S:.0f} s."
+                    f"`{self._command}` must print the results, but did not end within {DEADLINE_S:.0f} s."
                 ) from None
             finally:
                 child.end_all()

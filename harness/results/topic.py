@@ -41,7 +41,7 @@ class KafkaTopic(PolledStore):
     looks_for = "JSON objects with `campaign`, `window` and `count`"
     service = "kafka"
     prints = "the topic of the results holds records such as"
-    when_empty = "the topic of the results is empty: its name is `results_topic` in the job's run config"
+    when_empty = "the topic of the results is empty; its name is `results_topic` in the job's config"
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)

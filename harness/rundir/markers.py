@@ -39,12 +39,12 @@ def refusal(path: Path, *wanted: str) -> UsageError:
     others = [marker for marker in CALLED if marker not in wanted and is_one(path, marker)]
     foreign = [marker for marker in wanted if is_file(path / marker)]
     if not path.exists():
-        return UsageError(f"There is no {name}: the folder of {asked} is expected. {ADVICE}")
+        return UsageError(f"{name} does not exist: the folder of {asked} is expected. {ADVICE}")
     if not path.is_dir():
         return UsageError(f"{name} is a file, and the folder of {asked} is expected. {ADVICE}")
     if others:
         inside = f" `streamgauge ls {path}` lists its runs." if EXPERIMENT in others else ""
         return UsageError(f"{name} is not {asked}: it is {CALLED[others[0]]}.{inside}")
     if foreign:
-        return UsageError(f"{name} is not {asked} of streamgauge: its {foreign[0]} says no schema. {ADVICE}")
+        return UsageError(f"{name} is not {asked} of streamgauge: its {foreign[0]} has no schema number. {ADVICE}")
     return UsageError(f"{name} is not {asked} of streamgauge: it has no {' or '.join(wanted)}. {ADVICE}")

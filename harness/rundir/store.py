@@ -60,7 +60,7 @@ def from_files(what: str, read: Callable[[], T]) -> T:
         raise
     except Exception as error:
         raise MissingEvidence(
-            f"{what} can't be made from these files, which contradict each other: {type(error).__name__}: {error}"
+            f"{what} can't be written, because these files contradict each other: {type(error).__name__}: {error}"
         ) from error
 
 
@@ -126,7 +126,7 @@ class LongTable:
         """Raise MissingEvidence if the rows lack an expected column or type."""
         relied_on = {name: kind for name, kind in self.expected.items() if name in (self.selected or self.expected)}
         if wrong := [*_unlike(rows, relied_on)]:
-            raise MissingEvidence(f"{self.path} is not what it should be: {'; '.join(wrong)}")
+            raise MissingEvidence(f"{self.path} is invalid: {'; '.join(wrong)}")
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -161,11 +161,11 @@ class Store:
         try:
             schema = store.owner.schema
         except MissingEvidence as error:
-            raise UsageError(f"{error}. Nothing says which version of streamgauge wrote this run.") from None
+            raise UsageError(f"{error}. No file names the version of streamgauge that wrote this run.") from None
         if schema not in READABLE_SCHEMAS:
             raise UsageError(
-                f"{path} was written in schema {schema}, this program reads schemas {READABLE}. "
-                "Use the version of streamgauge that made it, named in its environment.json."
+                f"{path} was written in schema {schema}, but this program reads schemas {READABLE}. Use the version "
+                f"of streamgauge in its environment.json."
             )
         return store
 
@@ -223,7 +223,7 @@ class Store:
         except OSError as error:
             raise MissingEvidence(f"{self.path / name} can't be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
-            raise MissingEvidence(f"{self.path / name} is torn or not what it should be: {error}") from None
+            raise MissingEvidence(f"{self.path / name} is incomplete or invalid: {error}") from None
 
     def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
         import pyarrow as pa
@@ -299,7 +299,7 @@ class Store:
         found = self.values(kind, key, type_)
         if not found:
             raise MissingEvidence(
-                f"{self.path / HISTORY} has no entry {kind!r}: the run was broken off before it got there"
+                f"{self.path / HISTORY} has no entry {kind!r}: the run was aborted before it wrote one"
             )
         return found[-1]
 
@@ -366,9 +366,9 @@ def new_folder(base: Path, name: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise UsageError(f"{path} can't be made: {error.strerror}. Name another folder with --out.") from None
+            raise UsageError(f"{path} can't be created: {error.strerror}. Name another folder with --out.") from None
         return path
-    raise UsageError(f"{base} holds a thousand folders of this second; name another one with --out.")
+    raise UsageError(f"{base} already has a thousand folders of this second. Name another one with --out.")
 
 
 def made_ms(folder: Path) -> int | None:

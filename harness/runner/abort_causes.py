@@ -21,9 +21,9 @@ ROOM_EVERY_MS = 250
 BOOKS_EVERY_MS = 5000
 LAST_MS = 30_000
 LONGEST_WORDS = 80
-UNSERVED_ADVICE = "no planned fault was at work on it: look whether the job or somebody else did this, and run it again"
+UNSERVED_ADVICE = "no planned fault was active. Check whether the job or another user caused this, and run it again"
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
-MEMORY_ADVICE = "take a machine or a container with more memory: docs/machine.md tells how much a run needs"
+MEMORY_ADVICE = "use a machine or a container with more memory: docs/machine.md lists how much a run needs"
 
 
 class EngineGone(Exception):  # noqa: N818  (it reads as an event)
@@ -51,7 +51,7 @@ class AbortCauses:
         engine = self._engine
         words = engine.last_words()
         if own := complaint.used_up(words.lines):
-            detail = f"{detail}; it had used up the memory that it was given: {shown(own, LONGEST_WORDS)}"
+            detail = f"{detail}; it had used all memory of its limit: {shown(own, LONGEST_WORDS)}"
         return EngineReport(state, detail, engine.starts - 1, words.lines, words.log)
 
     def unless_starved(self, state: EngineState, detail: str, since_ms: int) -> EngineReport:
@@ -64,7 +64,7 @@ class AbortCauses:
         cpu = cpu_starvation.in_words(wanted, machine)
         if not wanted.starved(machine.cores):
             return self.ended(state, f"{detail}; {cpu}" if wanted.seconds >= 1 and wanted.ran_s else detail)
-        advice = "take a quieter machine, --patience 3 or a lower --rate"
+        advice = "use a quieter machine, --patience 3 or a lower --rate"
         return self.ended("starved", f"the machine did not let the engine run: {cpu} ({detail}); {advice}")
 
     def excused(self, report: EngineReport) -> EngineReport:
@@ -80,7 +80,7 @@ class AbortCauses:
     def unless_machine(self, report: EngineReport) -> EngineReport:
         """Excuse an engine that met a full disk, was killed for lack of memory, or waited for a killed process."""
         if full := self.full():
-            detail = f"there is no room left on a disk: {full} ({report.detail}); {ROOM_ADVICE}"
+            detail = f"a disk is full: {full} ({report.detail}); {ROOM_ADVICE}"
             return replace(report, state="no-room", detail=detail, advice=())
         if not (killed := self.killed_for_memory()):
             return report
@@ -114,7 +114,7 @@ class AbortCauses:
         except Exception as error:
             if full := self.full():
                 said = str(error).rstrip(".") if isinstance(error, HarnessError) else summary(error)
-                words = f"There is no room left on a disk: {full}. {said}. To go on, {ROOM_ADVICE}."
+                words = f"A disk is full: {full}. {said}. To go on, {ROOM_ADVICE}."
                 raise NoRoomError(words) from error
             if not isinstance(error, HarnessError):
                 raise

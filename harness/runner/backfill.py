@@ -37,8 +37,8 @@ class Backfilling:
     def all(self, stream: Spent, *, kill: bool) -> Backfill:
         """Run the batch. `stream` is the cost of the stream from its last start until it was done."""
         engine = self._engine
-        what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records as a batch"
-        self._screen.phase("backfill", f"{what}, and is killed half-way" if kill else what)
+        what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records in a batch job"
+        self._screen.phase("backfill", f"{what}, and is killed half-way through" if kill else what)
         began_ms = self._since_ms = self._clock.now_ms()
         if kill:
             engine.arm(HALF_WRITTEN, 0)
@@ -76,4 +76,4 @@ class Backfilling:
         if not self._engine.alive():
             return f"it ended by itself with exit code {self._engine.exit_code()}: {' / '.join(self._engine.tail(3))}"
         waited_s = (self._clock.now_ms() - self._since_ms) / 1000
-        return f"it was not done after {waited_s:.0f} s" if waited_s > self._deadline_s else ""
+        return f"it had not finished after {waited_s:.0f} s" if waited_s > self._deadline_s else ""

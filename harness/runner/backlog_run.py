@@ -42,7 +42,7 @@ class Behind(Run):
         started_ms = self.clock.now_ms()
         waiting = sum(self.log.ends().values()) - len(self.opening)
         self._tell("backlog", waiting=waiting)
-        self.screen.phase("engine", f"{self.spec.engine} finds {many(waiting, 'event')} waiting")
+        self.screen.phase("engine", f"{self.spec.engine} starts with {many(waiting, 'event')} waiting in Kafka")
         self.engine.start()
         self._await_answers(self.opening, started_ms)
         self._send_load("")

@@ -56,7 +56,7 @@ class EngineSupervisor:
         again = list(self._store.history("restart"))
         times = len(again)
         if not struck or not self._resumes or times >= len(RESTART_PAUSES_S):
-            after = f" for the {times + 1}th time" if times else " and no fault had killed it"
+            after = f" for the {times + 1}th time" if times else " although no fault killed it"
             detail = f"the engine ended by itself with exit code {code}{after}"
             # An engine that no fault had killed has crashed, however busy the machine is.
             since_ms = again[0]["at_ms"] if again else self._clock.now_ms()

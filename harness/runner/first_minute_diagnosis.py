@@ -125,7 +125,11 @@ def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
 def _of_our_own(row: Row, wanted: Wanted) -> Diagnosis:
     line = 'results = "redis:compact"'
     wrote = f"the job wrote a hash named by the campaign, {row.key!r} with fields such as {row.field!r}"
-    return Diagnosis(f"{wrote}, and the manifest looks for {_looked_for(wanted)}: it needs {line}", (line,), sure=True)
+    return Diagnosis(
+        f"{wrote}, but the manifest expects {_looked_for(wanted)}. Add this line to the manifest: {line}",
+        (line,),
+        sure=True,
+    )
 
 
 def _nothing(wanted: Wanted) -> str:
@@ -137,21 +141,22 @@ def _nothing(wanted: Wanted) -> str:
             f"database {number} holds {many(keys, 'key')}" for number, keys in wanted.elsewhere.items()
         )
         return (
-            f"the job wrote nothing to the database of Redis that its run config names, but {where}: connect to the "
-            "whole address under `redis` in the run config, its number at the end included"
+            f"the job wrote nothing to the Redis database in its config, but {where}. Connect to the complete "
+            f"address under `redis` in the config, including the number at its end"
         )
     if wanted.prefix:
         return (
-            f"the job wrote nothing to Redis below the prefix {wanted.prefix!r}: does it put `redis_prefix` of its "
-            f"run config before each key, also of those that it reads? Or {_when_closed(wanted)}"
+            f"the job wrote nothing to Redis below the prefix {wanted.prefix!r}. It must put `redis_prefix` of its "
+            f"config before every key that it writes or reads. Or {_when_closed(wanted)}"
         )
     if wanted.done >= wanted.count:
-        done = f"the job says that it has done {many(wanted.done, 'record')}, and wrote nothing to Redis"
-        return f"{done}: {_when_closed(wanted)}; or does it take them for no events? The first is {wanted.record}"
+        done = f"the job reports {many(wanted.done, 'record')} as done, but wrote nothing to Redis"
+        return f"{done}: {_when_closed(wanted)}; or it does not parse them as events. The first one is {wanted.record}"
     return (
-        "the job wrote nothing to Redis: does it read the topic that `topic` in its run config names, all partitions "
-        'from their beginning (a consumer group of its own that begins at the end needs group = "NAME"), and write to '
-        f"the address under `redis` there? Or {_when_closed(wanted)}"
+        "the job wrote nothing to Redis. Check that it reads all partitions of `topic` in its config from the "
+        "beginning "
+        '(a consumer group of its own that starts at the end needs group = "NAME"), and that it writes to the '
+        f"address under `redis` there. Or {_when_closed(wanted)}"
     )
 
 
@@ -160,9 +165,9 @@ def _when_closed(wanted: Wanted) -> str:
     if not wanted.closed:
         return "if it writes a result when its window closes, its sink needs final = true"
     return (
-        "if its results come when windows close, its watermark is held back, for later events closed the window: by a "
-        f"source task that reads no partition (a parallelism above the {wanted.partitions} partitions of the topic) or "
-        "by a lateness above `watermark_ms` in its run config"
+        f"if it writes results when windows close, its watermark is held back, because later events have closed the "
+        f"window. The cause may be a source task without a partition (a parallelism above the {wanted.partitions} "
+        f"partitions of the topic) or a lateness above `watermark_ms` in its config"
     )
 
 
@@ -179,19 +184,19 @@ def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Dia
     if wanted.manifest.source == "redis:yahoo" and row.value.startswith("no "):
         line = 'results = "redis:compact"'
         return Diagnosis(
-            f"the fields of {row.key!r} lead to no hash with seen_count: where they are counts, it needs {line}",
+            f"the fields of {row.key!r} refer to no hash with seen_count. If they are counts, the manifest needs "
+            f"{line}",
             (line,),
         )
     if (count := parse_int64(row.value)) is None:
         return Diagnosis(
-            f"the counts are no whole numbers: {shown(row.value)!r} was written for window {row.field!r} of campaign "
+            f"the counts are not whole numbers: {shown(row.value)!r} was written for window {row.field!r} of campaign "
             f"{row.key!r}; write {_as_whole(row.value)}"
         )
     if 0 < count < wanted.count:
         return Diagnosis(
-            f"the job counted {row.value} of {many(wanted.count, 'event')}, of which there is one "
-            "in each partition: it has "
-            "to read all partitions, each from its beginning"
+            f"the job counted {row.value} of {many(wanted.count, 'event')}, which are spread over all partitions, "
+            f"one in each. It must read all partitions from the beginning"
         )
     return Diagnosis()
 
@@ -212,17 +217,15 @@ def _written(row: Row, wanted: Wanted) -> str:
 
 
 def _wrong_window(written: str, time: _Time | None, wanted: Wanted) -> Diagnosis:
-    said = f"the job calls a window {written!r}"
+    said = f"the job names a window {written!r}"
     if time == _Time("milliseconds", "end"):
         line = 'window_key = "end"'
         return Diagnosis(f"{said}, which is its end: the manifest needs {line}", (line,), sure=True)
     if time == _Time("milliseconds", "start"):
-        return Diagnosis(
-            f'{said}, which is its start: the manifest says window_key = "end", which has to go', sure=True
-        )
+        return Diagnosis(f'{said}, which is its start: remove window_key = "end" from the manifest', sure=True)
     if time is None:
-        looked_for = f"windows such as {min(wanted.windows)}, their start in epoch milliseconds, are looked for"
-        return Diagnosis(f"{said}, and no event of ours lies in such a window; {looked_for}")
+        looked_for = f"windows such as {min(wanted.windows)}, their start in epoch milliseconds, are expected"
+        return Diagnosis(f"{said}, but no event of the load belongs to such a window; {looked_for}")
     return Diagnosis(f"{said}: {_told(time, wanted)}", sure=True)
 
 
@@ -230,7 +233,7 @@ def _told(time: _Time, wanted: Wanted) -> str:
     """Describe the meaning of a number, and the expected one."""
     place = {"start": "its start", "end": "its end"}.get(time.place, time.place)
     unit = f" in {time.unit}" if time.unit else ""
-    return f"that is {place}{unit}, and its start in epoch milliseconds is looked for, such as {min(wanted.windows)}"
+    return f"that is {place}{unit}, but its start in epoch milliseconds is expected, such as {min(wanted.windows)}"
 
 
 def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
@@ -242,7 +245,7 @@ def _of_others(found: Sequence[Row], wanted: Wanted) -> Diagnosis:
         often, key=lambda shape: (not misfits[shape], shape.time is not None, shape.could_be_count, often[shape])
     )
     row = found[shapes.index(best)]
-    wrote = f"{_wrote(row, wanted)}, and the manifest looks for {_looked_for(wanted)}"
+    wrote = f"{_wrote(row, wanted)}, but the manifest expects {_looked_for(wanted)}"
     if misfits[best] or SOURCES[wanted.manifest.source].prints:
         is_record = wanted.manifest.source == "kafka" and row.kind == NO_RESULT
         names_window = best.time is not None and (best.kind == HASH or not wanted.closed)
@@ -258,7 +261,7 @@ def _wrote(row: Row, wanted: Wanted) -> str:
     source = wanted.manifest.source
     if prints := SOURCES[source].prints:
         if row.kind == HASH:
-            return f"the results are called {row.key!r}, {row.field!r}, {row.value!r}"
+            return f"the results are named {row.key!r}, {row.field!r}, {row.value!r}"
         return f"{prints} {shown(row.value if source == 'kafka' else repr(row.value))}"
     inside = f" with fields such as {row.field!r}" if row.field else ""
     return f"the job wrote keys such as {row.key!r} ({_kind_of(row)}{inside})"
@@ -267,7 +270,7 @@ def _wrote(row: Row, wanted: Wanted) -> str:
 def _kind_of(row: Row) -> str:
     if row.kind == NO_RESULT:  # the reader of the results has described it
         return row.value
-    others = {VANISHED: "a key that vanished while it was read", ORPHAN: "a hash to which no campaign refers"}
+    others = {VANISHED: "a key that vanished while it was read", ORPHAN: "a hash that no campaign refers to"}
     return others.get(row.kind, f"a {row.kind}")
 
 
@@ -295,11 +298,11 @@ def _why_not(shape: _Shape, row: Row, wanted: Wanted, misfit: str) -> str:
     text = f"{row.key} {row.field} {row.value}"
     ids = UUID.findall(text)
     if any(name in wanted.ads for name in ids):
-        return "; that is the id of an ad: the key of that name in Redis holds its campaign"
+        return "; that is the id of an ad. The Redis key of that name holds its campaign"
     if not SOURCES[wanted.manifest.source].prints and row.kind not in (HASH, STRING, NO_RESULT, VANISHED, ORPHAN):
         return f'; counts are not read from a {row.kind}, but a command can print them: results = "command"'
     if any(name.lower() in wanted.campaigns and name not in wanted.campaigns for name in ids):
-        return "; the id of the campaign has to be written in small letters, as it came"
+        return "; the id of the campaign must be written in lower case, as in the event"
     if SOURCES[wanted.manifest.source].prints:
         return ""
     if wanted.parts:
@@ -308,7 +311,7 @@ def _why_not(shape: _Shape, row: Row, wanted: Wanted, misfit: str) -> str:
             if template.names_of(shape.key + shape.field)
             else ""
         )
-    return "" if "{campaign}" in shape.key + shape.field else "; no id of a campaign is in it"
+    return "" if "{campaign}" in shape.key + shape.field else "; it contains no id of a campaign"
 
 
 def _pattern(shape: _Shape) -> str:
@@ -367,10 +370,13 @@ def _place(time_ms: int, wanted: Wanted) -> str:
         if time_ms - offset in wanted.windows:
             return name
     if any(start < time_ms < start + length for start in wanted.windows):
-        return f"no multiple of the {length} ms of a window (`window_ms` in its run config), but a moment within it"
+        return (
+            f"not a multiple of the window length of {length} ms (`window_ms` in its config), but a time within "
+            f"the window"
+        )
     for hours in range(-MOST_HOURS, MOST_HOURS + 1):
         if time_ms - hours * HOUR_MS in wanted.windows:
-            return f"its start by a clock {hours:+d} h away from UTC"
+            return f"its start on a clock {hours:+d} h away from UTC"
     return ""
 
 

@@ -77,5 +77,5 @@ class IdleDetector:
 
     def _why_stuck(self, closing: ExpectedSentinels | None) -> str:
         if closing is None:
-            return f"the results never stood still{self._answers.unreadable}"
-        return f"nothing has changed any more; {self._answers.counted(closing, 'closing')}"
+            return f"the results never became stable{self._answers.unreadable}"
+        return f"nothing changes any more; {self._answers.counted(closing, 'closing')}"

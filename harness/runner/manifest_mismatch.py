@@ -43,9 +43,9 @@ class Probe:
 
 def unsaid_final(manifest: EngineManifest, opening: ExpectedSentinels) -> UsageError:
     return UsageError(
-        f"The job answered {many(opening.marks, 'opening event')} only when later events had closed their window, and "
-        f"it did not answer the later ones: it writes a result when a window closes. {_named(manifest)} does not say "
-        "so. Add this line to its [[sinks]]: final = true"
+        f"The job answered {many(opening.marks, 'opening event')} only after later events had closed their window, "
+        f"and it did not answer those later ones. So it writes a result when a window closes. {_named(manifest)} "
+        f"does not declare this. Add this line to its [[sinks]]: final = true"
     )
 
 
@@ -59,22 +59,22 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
     if manifest.evidence != "none":
         return UsageError(
             f"{waited} its checkpoint held no committed batch. {_named(manifest)} has evidence = "
-            f"{manifest.evidence!r}: then the query keeps its checkpoint in the folder that `checkpoint` in its "
-            'run config names. If it keeps none there, write: evidence = "none"'
+            f"{manifest.evidence!r}: the query must keep its checkpoint in the folder `checkpoint` of its config. "
+            'If it keeps no checkpoint there, write: evidence = "none"'
         )
     if manifest.progress_group:
         return UsageError(
             f"{waited} the consumer group {manifest.progress_group} committed no offsets of the run's topic. "
-            f"{_named(manifest)} says that the job commits to it: look at its name ({{run}} and {{topic}} are `run` "
-            "and `topic` of its run config), and how often the job commits "
+            f"{_named(manifest)} declares that the job commits to it. Check the group's name ({{run}} and {{topic}} "
+            f"are `run` and `topic` of its config), and how often the job commits "
             "(Flink: at its checkpoints; Kafka Streams: `commit.interval.ms`). "
-            "If it commits none, write above [[sinks]]: progress = false"
+            "If it commits no offsets, write above [[sinks]]: progress = false"
         )
-    wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no line of progress"
+    wrote = f"it wrote no progress that can be read ({'; '.join(notes)})" if notes else "it wrote no progress line"
     return UsageError(
-        f"{waited} {wrote} to the file that `progress_path` in its run config names. {_named(manifest)} promises "
-        "progress: the key `progress` left out means true. If it commits its offsets to a consumer group when all "
-        'below them is done and written, write: progress = "group:NAME". '
+        f"{waited} {wrote} to the file `progress_path` of its config. {_named(manifest)} promises progress, because "
+        f"`progress` is true by default. If it commits its offsets to a consumer group when all records below "
+        'them are done and written, write: progress = "group:NAME". '
         "If the job reports none, add this line above [[sinks]]: "
         "progress = false"
     )
@@ -82,7 +82,7 @@ def no_progress(manifest: EngineManifest, seconds: float, notes: Sequence[str]) 
 
 def unsaid_progress(manifest: EngineManifest) -> UsageError:
     return UsageError(
-        f"The job writes lines of progress, and {_named(manifest, 'the')} says progress = false. Remove that line."
+        f"The job writes progress lines, but {_named(manifest, 'the')} has progress = false. Remove that line."
     )
 
 

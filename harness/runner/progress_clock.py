@@ -40,7 +40,7 @@ def another_clock(lines: list[bytes], begin_ms: int, end_ms: int) -> str:
 
 def _odd(at: float | None, low_ms: int, high_ms: int) -> str:
     if at is None:
-        return "this is no number"
+        return "this is not a number"
     if low_ms <= at <= high_ms:
         return ""
     units = [unit for unit, factor in UNITS.items() if low_ms <= _times(at, factor) <= high_ms]

@@ -81,7 +81,9 @@ class RateSearchRun(Run):
         if self.stopped:  # the run still ends in order
             raise Stopped(stopped.exit_code - 128)
         self.stopped = stopped
-        self.screen.phase("load", f"{stopped.name}: no further rate, and what was offered is judged; {ONCE_MORE}")
+        self.screen.phase(
+            "load", f"{stopped.name}: no further rate is offered, and the load so far is judged; {ONCE_MORE}"
+        )
         self._end_growth()
 
     def _end_growth(self) -> None:

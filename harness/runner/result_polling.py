@@ -85,7 +85,7 @@ class ResultPoller:
 
     def counted(self, awaited: ExpectedSentinels, kind: SentinelKind) -> str:
         """Describe how many are counted, and where."""
-        seen = f"{self.answered(awaited)} of {awaited.marks} {kind} events are counted"
+        seen = f"{self.answered(awaited)} of {awaited.marks} {kind} events have been counted"
         fields = self.fields_of(awaited)
         where = f"window {fields[0]}" if len(fields) == 1 else f"{len(fields)} fields, {fields[0]} the first of them"
         return f"{seen} in {where}{self.unreadable}"
@@ -130,7 +130,7 @@ class ResultPoller:
 
 
 def _in_no_cell(marks: Sequence[Sentinel]) -> HarnessError:
-    return HarnessError(f"No event of the workload lies in a cell at {clock(marks[0].event_time_ms)}.")
+    return HarnessError(f"The workload has no cell for a sentinel record at {clock(marks[0].event_time_ms)}.")
 
 
 def covers(progress: Progress | None, ends: Mapping[int, int]) -> bool:

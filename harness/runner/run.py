@@ -77,10 +77,8 @@ SOON_MS = 2000
 # Shares of the time in which an engine has to answer: time to read events before others follow, with progress
 # reports, or without.
 READ_SHARE, BLIND_SHARE = 1 / 3, 1 / 12
-STARTED_EARLY = (
-    "its manifest says waits_for_services = true, so that it starts before Kafka and Redis do, and has to wait for them"
-)
-PROGRESS_LINE = "a job that does not report all of it needs this line in its manifest: progress = false"
+STARTED_EARLY = "its manifest has waits_for_services = true, so it starts before Kafka and Redis and must wait for them"
+PROGRESS_LINE = "if the job can't report all of its progress, add this line to its manifest: progress = false"
 
 
 def run(
@@ -193,7 +191,9 @@ class Run:
         self.store.write_table("expected.parquet", self.expected)
 
     def close(self) -> None:
-        self.screen.phase("stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "all that the run started")
+        self.screen.phase(
+            "stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "everything that the run started"
+        )
         self.world.close()
 
     # Open the services. No fault needs undoing before that.
@@ -226,7 +226,7 @@ class Run:
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
         self.screen.phase(
-            "engine", f"{self.spec.engine} has to answer {many(self.spec.tape.partitions, 'opening event')}"
+            "engine", f"{self.spec.engine} must answer {many(self.spec.tape.partitions, 'opening event')}"
         )
         started_ms = self.opened_ms
         if not self.engine.starts:
@@ -257,7 +257,9 @@ class Run:
             return True
         if not answered and not self.manifest.blind and foreign.are_all():  # running a command is slow
             seen = self.poller.counted(opening, "opening")
-            raise EngineGone(self.abort_causes.ended("stuck", f"its results are not where its manifest says; {seen}"))
+            raise EngineGone(
+                self.abort_causes.ended("stuck", f"its results are not where its manifest declares them; {seen}")
+            )
         if self.probe:
             gone_by = (self.clock.now_ms() - begun_ms) / (self._ready_s * 1000)
             self.probe.poll(gone_by, has_read=self._done() >= opening.marks)
@@ -314,7 +316,7 @@ class Run:
         """Wait for the load start: some questions begin with a window, which may be a minute away."""
         begin_ms = self.epoch_ms - self.schedule.warm_up_ms
         if begin_ms - self.clock.now_ms() > SOON_MS:
-            self.screen.phase("wait", f"until {clock(begin_ms)}: the load begins with a window")
+            self.screen.phase("wait", f"until {clock(begin_ms)}, because the load starts with a new window")
         while self.clock.now_ms() < begin_ms:
             self._tick()
 
@@ -329,12 +331,12 @@ class Run:
     def drain(self) -> EngineReport:
         if self.idle_detector:
             return self._drain_by_results(self.idle_detector)
-        self.screen.phase("drain", "until all of the log is done and the results stand still")
+        self.screen.phase("drain", "until the whole log is done and the results are stable")
         try:
             self._drain_by_progress()
         except BehindByProgress as gone:
             return self._drain_in_spite_of(gone)
-        return self._finished("drained", "by its own offsets")
+        return self._finished("drained", "by the engine's offsets")
 
     def _drain_by_progress(self) -> None:
         self._done_by_progress()  # so that the closing events make nothing late
@@ -362,7 +364,7 @@ class Run:
         if self._behind() < behind:
             raise gone
         self._tell("still", since_ms=rule.moved_ms)
-        how = f"by results that stood still for {rule.needed_ms / 1000:.0f} s with the closing events counted"
+        how = f"by results that were stable for {rule.needed_ms / 1000:.0f} s with the closing events counted"
         return self._finished("drained", f"{how}; its progress is wrong ({gone.seen}): {PROGRESS_LINE}")
 
     def _finished(self, state: EngineState, how: str) -> EngineReport:
@@ -371,23 +373,26 @@ class Run:
 
     def _drain_by_results(self, idle_detector: IdleDetector) -> EngineReport:
         """Drain an engine without progress: see harness/runner/idle_rule.py."""
-        self.screen.phase("drain", "until the closing events are counted and the results stand still")
+        self.screen.phase("drain", "until the closing events are counted and the results are stable")
         self._finish_fault()
         rule = idle_detector.rule
         if why := idle_detector.never_comes(self._close, self._tick_for):
             raise self._stuck(why, rule.moved_ms)
         self._tell("still", since_ms=rule.moved_ms)
-        how = f"by results that stood still for {rule.needed_ms / 1000:.0f} s with the closing events counted"
+        how = f"by results that were stable for {rule.needed_ms / 1000:.0f} s with the closing events counted"
         if not rule.unsettled:
             return self._finished("drained", how)
-        why = f"nothing had changed within {self._ready_s:.0f} s of its last start: what is missing may only be unseen"
+        why = (
+            f"nothing changed within {self._ready_s:.0f} s of its last start, so missing results may still be on "
+            f"their way"
+        )
         return self._finished("unsettled", f"{how}; {why}")
 
     # 7. Read all results, orphans included, and the whole log. Save before judging.
     def read(self, report: EngineReport) -> None:
         EvidenceCollector(self.world, self.store, self.screen, self._tell, self.life).all(report)
         if kept := self.states.kept:
-            self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the engine's own kind")
+            self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the same engine")
             self.states.read()
 
     # On request: a batch over the same input. It needs the services, and runs after all else is on disk.
@@ -488,7 +493,7 @@ class Run:
         return sum(progress.offsets.values()) if progress else 0
 
     def _behind(self) -> int:
-        """Return its lag in records, by its own offsets."""
+        """Return its lag in records, by the engine's offsets."""
         return sum(self._ends().values()) - self._done()
 
     def _ends(self) -> Mapping[int, int]:
@@ -499,7 +504,7 @@ class Run:
             ends = self.poller.unless_away(self.log.ends, {})
             return bool(ends)
 
-        self._until(are_known, self._drain_s, lambda: "a fault keeps Kafka or Redis away")
+        self._until(are_known, self._drain_s, lambda: "a fault blocks Kafka or Redis")
         return ends
 
     def _await_read(self) -> None:
@@ -552,7 +557,7 @@ class Run:
             # If it is done, only one more poll of the results is missing: the harness itself was stopped.
             if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
-                stuck = self._stuck(f"nothing has moved for {waits_s:.0f} s ({key}); {seen}", since_ms)
+                stuck = self._stuck(f"no progress for {waits_s:.0f} s ({key}); {seen}", since_ms)
                 raise BehindByProgress(stuck.report, seen)
 
     def _until(self, predicate: Callable[[], bool], deadline_s: float, seen: Callable[[], str], key: str = "") -> None:

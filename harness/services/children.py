@@ -183,7 +183,9 @@ def spawn(
     environment = dict(os.environ if env is None else env)
     path = shutil.which(argv[0], path=environment.get("PATH"))
     if path is None:
-        raise HarnessError(f"{name} cannot be started: there is no program {argv[0]!r}, also not on PATH.")
+        raise HarnessError(
+            f"{name} cannot be started: the program {argv[0]!r} does not exist, and it is not on PATH. Install it."
+        )
     token = uuid.uuid4().hex
     environment |= {OWNER_VARIABLE: owner_mark(), CHILD_VARIABLE: token}
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -43,18 +43,20 @@ def keys_to_delete(client: redis.Redis, *, reset: bool) -> list[str]:
         return []
     if not marked:
         raise UsageError(
-            f"{_place(client)} is not ours to use: it has {_in_words(keys)} and no {MARKER}. Nothing was written. "
-            f"Name {_other(client, 'an empty')}; this one is not emptied, with --reset neither."
+            f"{_place(client)} was not created by streamgauge: it has {_in_words(keys)} and no {MARKER}. Nothing "
+            f"was written. Name {_other(client, 'an empty')}. streamgauge does not empty this one, not even with "
+            f"--reset."
         )
     if not reset:
         raise UsageError(
-            f"{_place(client)} is ours (it holds {MARKER}), but still has {_in_words(keys)} of an earlier run. Add "
+            f"{_place(client)} was created by streamgauge (it holds {MARKER}), but still has {_in_words(keys)} of "
+            f"an earlier run. Add "
             f"--reset to delete them, or name {_other(client)}."
         )
     if foreign := _foreign(client, keys):
         raise UsageError(
-            f"{_place(client)} holds {MARKER}, but also {_in_words(foreign)} that no run has recorded as its own. "
-            f"Nothing was deleted. If these keys are not needed, delete them yourself; else name {_other(client)}."
+            f"{_place(client)} holds {MARKER}, but also {_in_words(foreign)} that no run has recorded. Nothing was "
+            f"deleted. If these keys are not needed, delete them yourself. Otherwise name {_other(client)}."
         )
     return keys
 
@@ -67,7 +69,7 @@ def claim(client: redis.Redis, *, reset: bool) -> None:
 
     def take(pipe: redis.client.Pipeline) -> None:
         if pipe.get(OWNER) != before:
-            raise UsageError(f"{_place(client)} was taken by another run at the same moment. Name {_other(client)}.")
+            raise UsageError(f"{_place(client)} was claimed by another run at the same moment. Name {_other(client)}.")
         pipe.multi()
         pipe.set(OWNER, owner_mark(), ex=LONGEST_RUN_S)
         pipe.set(MARKER, f"claimed {now}")

@@ -28,14 +28,14 @@ class Embedded(ABC, Generic[Address]):
     @property
     def address(self) -> Address:
         if self._address is None:
-            raise HarnessError(f"The embedded {self.name} was asked for its address before it was started.")
+            raise HarnessError(f"The embedded {self.name} has no address before it is started.")
         return self._address
 
     @property
     def child(self) -> Child:
         """Return the server's process, for cost metering and faults."""
         if self._child is None:
-            raise HarnessError(f"The embedded {self.name} was asked for its process before it was started.")
+            raise HarnessError(f"The embedded {self.name} has no process before it is started.")
         return self._child
 
     def start(self) -> Address:

@@ -87,4 +87,4 @@ def _told_of(url: str) -> Iterator[None]:
     try:
         yield
     except redis.RedisError as error:
-        raise HarnessError(f"Redis at {redacted(url)} did not do what it was asked: {of_redis(error)}.") from error
+        raise HarnessError(f"Redis at {redacted(url)} refused a command: {of_redis(error)}.") from error

@@ -79,7 +79,7 @@ class EmbeddedKafka(Embedded[KafkaAddress]):
     def restart(self) -> None:
         """Restart a broker that has ended, on its data and at its port, and wait until it answers."""
         if self.child.alive():
-            raise HarnessError("The embedded Kafka was to be started again while it still ran.")
+            raise HarnessError("The embedded Kafka can't be restarted while it still runs.")
         wait_until(
             self._came_back,
             deadline_s=READY_DEADLINE_S,
@@ -364,8 +364,8 @@ def begin_group(address: KafkaAddress, group: str, topic: str) -> None:
         consumer.commit(offsets=places, asynchronous=False)
     except confluent_kafka.KafkaException as error:
         raise HarnessError(
-            f"Kafka at {address.bootstrap} did not let group {group} begin where topic {topic} does "
-            f"({named(error)}). Is that group, which the manifest names, in use there?"
+            f"Kafka at {address.bootstrap} did not let group {group} start at the beginning of topic {topic} "
+            f"({named(error)}). Check that no other consumer uses this group, which the manifest names."
         ) from error
     finally:
         consumer.close()

@@ -168,7 +168,7 @@ def _open(address: KafkaAddress) -> _Admin:
     with _Complaints() as complaints:
         try:
             if not servers:  # the client would retry for long, and leak a socket for each refusal
-                raise ConnectionRefusedError("nobody listens there")
+                raise ConnectionRefusedError("no process listens there")
             return _Admin(
                 bootstrap_servers=servers,
                 bootstrap_timeout_ms=REQUEST_TIMEOUT_MS,
@@ -179,6 +179,6 @@ def _open(address: KafkaAddress) -> _Admin:
         except (KafkaError, OSError) as error:
             why = "; ".join(dict.fromkeys(complaints.said)) or named(error)
             raise HarnessError(
-                f"Kafka at {address.bootstrap} could not be reached ({why}). Look whether it runs, whether that "
-                f"address is right, and whether the file of --kafka-config has {_suspect(why)}."
+                f"Kafka at {address.bootstrap} could not be reached ({why}). Check that it runs, that the address "
+                f"is right, and that the file of --kafka-config has {_suspect(why)}."
             ) from error

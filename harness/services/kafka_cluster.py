@@ -46,7 +46,7 @@ class EmbeddedCluster(EmbeddedKafka):
     def restart_broker(self, node: int) -> None:
         """Restart a broker that has ended, on its data and at its port. It answers once its replicas are in sync."""
         if self.brokers[node].alive():
-            raise HarnessError(f"Broker {node} was to be started again while it still ran.")
+            raise HarnessError(f"Broker {node} can't be restarted while it still runs.")
         self.brokers[node] = self._spawn_broker(self._settings_of(node))
 
     def _start_at(self, ports: list[int]) -> KafkaAddress:

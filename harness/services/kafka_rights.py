@@ -30,16 +30,16 @@ LONGEST = 300
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED)
 HINTS = {
     KafkaError._AUTHENTICATION: (
-        "user, password or sasl.mechanism in the file of --kafka-config is not what the broker wants"
+        "user, password or sasl.mechanism in the file of --kafka-config is not what the broker expects"
     ),
     KafkaError._SSL: (
-        "ssl.ca.location has to name the authority of the broker's certificate, and a broker that asks for a "
-        "certificate gets the one of ssl.certificate.location"
+        "ssl.ca.location must name the CA of the broker's certificate, and ssl.certificate.location the client "
+        "certificate if the broker requires one"
     ),
 }
 UNREACHED = (
-    "look whether it runs, whether the address is right, and whether security.protocol is that of this port: a broker "
-    "without TLS or login hangs up on a client with them, and the other way round"
+    "check that it runs, that the address is right, and that security.protocol fits this port: a broker "
+    "without TLS or login closes the connection of a client with them, and vice versa"
 )
 
 
@@ -62,8 +62,8 @@ def reach(address: KafkaAddress) -> None:
     """Raise HarnessError with the reason if no client can connect. Takes at most CONNECT_S."""
     if not any(is_open(server) for server in address.bootstrap.split(",")):
         raise HarnessError(
-            f"Kafka at {address.bootstrap} could not be reached: nobody listens there. To try: look whether it runs, "
-            "and whether the address is right."
+            f"Kafka at {address.bootstrap} could not be reached: no process listens there. To try: check that it "
+            f"runs, and that the address is right."
         )
     said: list[KafkaError] = []
     client = AdminClient(_settings(address, error_cb=said.append))
@@ -145,9 +145,9 @@ def _refusal(address: KafkaAddress, number: int, error: KafkaError) -> Refusal:
         how = f"Grant it: kafka-acls --bootstrap-server {address.bootstrap} --add --allow-principal User:NAME {flags} "
         return Refusal(error.name(), f"{seen} {how}--resource-pattern-type prefixed")
     if error.code() in (KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-        how = "Start the missing brokers, or lower min.insync.replicas to the replicas that there are."
+        how = "Start the missing brokers, or lower min.insync.replicas to the number of replicas."
         return Refusal(error.name(), f"{seen} {how}")
-    return Refusal(error.name(), f"{seen} Ask who runs that Kafka for the policy or the setting that this hits.")
+    return Refusal(error.name(), f"{seen} Ask the administrator of that Kafka which policy or setting refuses this.")
 
 
 def _words(error: KafkaError) -> str:
@@ -227,14 +227,13 @@ def _limits(address: KafkaAddress, name: str, wants: Wants) -> Iterator[Refusal]
         )
     for key, wanted in TOPIC_CONFIG.items():
         if settings.get(key, wanted) != wanted:
-            yield Refusal(
-                key, f"{where} made the topic of a trial with {key} = {settings[key]}, and a run needs {wanted}."
-            )
+            yield Refusal(key, f"{where} created a trial topic with {key} = {settings[key]}, and a run needs {wanted}.")
     if wants.bytes_per_s and not (0 < largest < BATCH_BYTES) and (late_ms := _throttled_ms(address, name, wants)):
         yield Refusal(
             "quota",
-            f"{where} throttles this user: after {_trial_bytes(wants):,} bytes it asked for a pause of {late_ms:,} ms, "
-            f"and the load is about {wants.bytes_per_s:,.0f} bytes/s. Raise the quota producer_byte_rate of this user, "
+            f"{where} throttles this user: after {_trial_bytes(wants):,} bytes it requested a pause of {late_ms:,} "
+            f"ms, and the load is about {wants.bytes_per_s:,.0f} bytes/s. Raise the quota producer_byte_rate of "
+            f"this user, "
             "or lower --rate.",
         )
 

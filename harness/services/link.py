@@ -46,7 +46,7 @@ class Link:
         ports = wait_until(
             self._told,
             deadline_s=READY_DEADLINE_S,
-            what=f"the proxy before {self.name} to say where it listens",
+            what=f"the proxy before {self.name} to report its port",
             state=self._child.last_words,
         )
         self._port, self._control = int(ports["port"]), int(ports["control"])
@@ -98,6 +98,6 @@ class Link:
                     return Statistics(**json.loads(answers.readline()))
         except (OSError, ValueError) as error:
             raise HarnessError(
-                f"The proxy between the engine and {self.name} did not obey the order {order['do']!r} "
+                f"The proxy between the engine and {self.name} failed to execute the command {order['do']!r} "
                 f"({type(error).__name__}: {error}). Its log is {self.log}."
             ) from error

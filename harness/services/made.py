@@ -66,7 +66,7 @@ def delete_left(address: KafkaAddress) -> list[str]:
         stays = _delete(address, left.__contains__)
     kept = {topic.name for _, topic in _records()}
     gone = [topic.name for topic in left if topic.name not in kept]
-    done = [f"Deleted topic {name}, which a run that is no longer alive left in Kafka." for name in gone]
+    done = [f"Deleted topic {name}, which a dead run left in Kafka." for name in gone]
     return [*done, *stays]
 
 

@@ -110,7 +110,7 @@ def lease_folder(path: Path) -> Path:
     """
     path = path.absolute()
     if path.exists() and any(path.iterdir()):
-        raise HarnessError(f"{path} was to become a folder of ours, but it holds files already. Choose another one.")
+        raise HarnessError(f"{path} already contains files, so it can't become a run's folder. Choose another one.")
     _write(Entry(owner_mark(), path.name, folder=str(path)))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
@@ -148,7 +148,7 @@ def sweep() -> list[str]:
         for file, entry in orphaned:
             if entry.folder and Path(entry.folder).exists():
                 _delete(Path(entry.folder))
-                done.append(f"Deleted {entry.folder}, which a run that is no longer alive left behind.")
+                done.append(f"Deleted {entry.folder}, which a dead run left behind.")
             file.unlink(missing_ok=True)
     return done
 
@@ -180,7 +180,7 @@ def _end_orphans(entries: list[Entry], done: list[str]) -> None:
         for process in orphans:
             if process.pid not in told:
                 told.add(process.pid)
-                done.append(f"Ended {_describe(process)}, which a run that is no longer alive left behind.")
+                done.append(f"Ended {_describe(process)}, which a dead run left behind.")
         for process in orphans:
             with suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT)

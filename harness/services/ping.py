@@ -57,7 +57,7 @@ class Ping:
             except TimeoutError:
                 return None
             if not more:
-                raise ConnectionResetError("the other side has hung up")
+                raise ConnectionResetError("the other side closed the connection")
             answer += more
         return len(answer)
 

@@ -133,8 +133,8 @@ class _Below:
             words = os.read(self._report, 64).split()
             if not words:
                 self.note = (
-                    f"its parent, a process of streamgauge's, was ended with {self._process.wait()} from outside: "
-                    "what it started may run on unseen"
+                    f"its parent, a process of streamgauge, was ended from outside with "
+                    f"{self._process.wait()}. Processes that it started may still run"
                 )
             self._over(int(words[1]) if words else self._process.wait())
 

@@ -131,7 +131,7 @@ class Proxy:
             case "tell":
                 pass
             case other:
-                raise ValueError(f"{other!r} is no order of a proxy")
+                raise ValueError(f"{other!r} is not a command of the proxy")
         return self.statistics()
 
     def reset(self, tunnel: Tunnel) -> None:
@@ -153,7 +153,7 @@ class Proxy:
         self._made += 1
         try:
             if self._target is None:
-                raise ConnectionRefusedError("nobody has said where this leads")
+                raise ConnectionRefusedError("the proxy has no target yet")
             ends = await asyncio.open_connection(*self._target)
         except OSError:
             _reset(writer)

@@ -61,8 +61,8 @@ class EmbeddedRedis(Embedded[RedisAddress]):
         """Start at the port that the engine requires, if any; raise if it is taken."""
         if self._wanted and not is_free(self._wanted):
             raise UsageError(
-                f"Redis has to be at port {self._wanted} for this engine, and somebody listens there already. Stop "
-                f"that server, or lend its database 0 by --redis redis://{LOOPBACK}:{self._wanted}/0."
+                f"This engine needs Redis at port {self._wanted}, but another process listens there. Stop that "
+                f"server, or use its database 0 with --redis redis://{LOOPBACK}:{self._wanted}/0."
             )
         return super().start()
 
@@ -144,7 +144,7 @@ def find_server() -> Server:
 def _why_none_came() -> str:
     """Explain a machine for which no wheel has a server: its user made no mistake."""
     machine = platform.system(), platform.machine()
-    return "" if machine in WITH_A_WHEEL else f"For {' on '.join(machine)} no wheel carries one. "
+    return "" if machine in WITH_A_WHEEL else f"For {' on '.join(machine)} no wheel contains one. "
 
 
 def external(url: str, prefix: str = "") -> RedisAddress:
@@ -161,12 +161,13 @@ def external(url: str, prefix: str = "") -> RedisAddress:
     if not understood:
         raise UsageError(
             f"{redacted(url)} is not the address of a Redis database. Allowed are redis://HOST:PORT/NUMBER and, with "
-            "TLS, rediss://HOST:PORT/NUMBER?ssl_ca_certs=FILE, with USER:PASSWORD@ before the host where the server "
-            "wants it (in a password, / and @ are written %2F and %40; ${env:NAME} takes it from the environment)."
+            "TLS, rediss://HOST:PORT/NUMBER?ssl_ca_certs=FILE, with USER:PASSWORD@ before the host if the server "
+            "requires it (in a password, / and @ are written %2F and %40; ${env:NAME} takes it from the environment)."
         )
     if unknown := [name for name in parse_qs(urlsplit(whole).query) if name.startswith("ssl_") and name not in TLS]:
         raise UsageError(
-            f"{redacted(url)} has the option {unknown[0]}, which not every engine knows. Of TLS, allowed are "
+            f"{redacted(url)} has the option {unknown[0]}, which not every engine supports. The allowed TLS options "
+            f"are "
             f"{', '.join(TLS)}."
         )
     return RedisAddress(whole, external=True, prefix=prefix)
@@ -195,10 +196,10 @@ def connect(address: RedisAddress) -> redis.Redis:
 def _why(error: Exception, address: RedisAddress) -> str:
     if answer_of_redis(error):
         return of_redis(error)
-    tls = "; its option ssl_ca_certs has to name a PEM file with the authority of the server's certificate"
+    tls = "; its option ssl_ca_certs must name a PEM file with the CA of the server's certificate"
     return (
-        f"{type(error).__name__}: {str(error).rstrip('.')}. Look whether it runs, and whether host, port, user and "
-        f"password, and TLS (rediss://) are right in the address{tls if address.url.startswith('rediss://') else ''}"
+        f"{type(error).__name__}: {str(error).rstrip('.')}. Check that it runs, and that host, port, user, "
+        f"password and TLS (rediss://) are right in the address{tls if address.url.startswith('rediss://') else ''}"
     )
 
 

@@ -36,7 +36,7 @@ def refusals(client: redis.Redis, place: str, wants: Wants) -> list[Refusal]:
     told = info(client)
     where = f"Redis at {place}"
     if told.get("role", "master") != "master":
-        return [Refusal("READONLY", f"{where} is a replica, which takes no writes. To try: {REDIS['READONLY']}.")]
+        return [Refusal("READONLY", f"{where} is a replica, which accepts no writes. To try: {REDIS['READONLY']}.")]
     if told.get("cluster_enabled"):
         return [Refusal("MOVED", f"{where} is a node of a cluster. To try: {REDIS['MOVED']}.")]
     found: list[Refusal] = []
@@ -101,7 +101,7 @@ def _without_room(told: Mapping[str, Any], where: str, wants: Wants) -> list[Ref
     return [
         Refusal(
             "maxmemory",
-            f"{where} has {max(0, most - used):,} of {most:,} bytes (maxmemory) left, and this run needs about "
+            f"{where} has {max(0, most - used):,} of {most:,} bytes (maxmemory) left, but this run needs about "
             f"{wants.bytes:,}: when they are used up, it {then} (maxmemory-policy {policy}). Raise maxmemory, or take "
             "fewer --campaigns, --probes or a shorter --duration.",
         )

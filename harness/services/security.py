@@ -45,7 +45,7 @@ KEYS = {
 }
 # Keys that only the Java client supports, and their replacements.
 ONLY_JAVA = {
-    "ssl.truststore.password": "a PEM file of authorities has no password: leave it out",
+    "ssl.truststore.password": "a PEM file of CAs has no password: leave it out",
     "ssl.keystore.password": "give the password of the private key as ssl.key.password",
     "ssl.truststore.certificates": "write the certificates to a file and name it with ssl.ca.location",
     "ssl.keystore.certificate.chain": "write the chain to a file and name it with ssl.certificate.location",
@@ -178,7 +178,7 @@ def expand(text: str, where: str, encode: Callable[[str], str] = str) -> str:
     def value_of(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
             raise UsageError(
-                f"{where} takes ${{env:{match[1]}}}, but the environment has no variable {match[1]}. Set it."
+                f"{where} uses ${{env:{match[1]}}}, but the environment variable {match[1]} is not set. Set it."
             )
         return encode(os.environ[match[1]])
 
@@ -223,7 +223,8 @@ def _read(file: Path) -> _Said:
         value = raw.strip() if name == "jaas" else expand(raw.strip(), f"{key} in {file}")
         if said.get(name, value) != value:
             raise UsageError(
-                f"{file} says two different things as {said.spelled[name]} and {key}. Leave one of them out."
+                f"{file} sets {said.spelled[name]} and {key}, which are the same setting, to different values. "
+                f"Leave one of them out."
             )
         said[name], said.spelled[name] = value, key
     return said
@@ -233,10 +234,10 @@ def _name_of(key: str, file: Path) -> str:
     if key in KEYS:
         return KEYS[key]
     if key in ONLY_JAVA:
-        raise UsageError(f"{file}: {key} means something to Java only, but all clients must be told: {ONLY_JAVA[key]}.")
+        raise UsageError(f"{file}: {key} works only in Java clients, but all clients need it: {ONLY_JAVA[key]}.")
     near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.0)[0]
     raise UsageError(
-        f"{file}: {key} is not a setting that can be handed on to every client. The nearest that can is {near}. "
+        f"{file}: {key} is not a setting that every client supports. The nearest supported one is {near}. "
         f"Allowed are {', '.join(KEYS)}."
     )
 
@@ -318,8 +319,8 @@ def _refuse_key_that_java_cannot_read(key: str, file: Path) -> None:
         )
     if match[1] and _PBES2 in base64.b64decode(match[2]):
         raise UsageError(
-            f"{file}: {key} is locked in a way (PBES2) that Kafka's Java client does not open: "
-            f"openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in {key} locks it in one that it does."
+            f"{file}: {key} is encrypted with PBES2, which Kafka's Java client can't read. `openssl pkcs8 -topk8 "
+            f"-v1 PBE-SHA1-3DES -in {key}` encrypts it in a way that it can."
         )
 
 
@@ -334,8 +335,7 @@ def _pem(location: str, kind: str, key: str, file: Path) -> str:
     if not is_pem or kind not in ("", "PEM"):
         what = "of type " + kind if kind not in ("", "PEM") else "not a PEM file"
         raise UsageError(
-            f"{file}: {key}, {location}, is {what}, but PEM is all that every client reads: "
-            f"{TO_PEM.format(file=location)}."
+            f"{file}: {key}, {location}, is {what}, but only PEM works in every client: {TO_PEM.format(file=location)}."
         )
     return str(Path(location).absolute())
 

@@ -66,7 +66,7 @@ class SmallDisk:
 def impossible() -> str:
     """Return why such a disk can't be mounted here, or "": found by mounting one."""
     if not shutil.which("mount"):
-        return "there is no program mount"
+        return "the program mount is missing"
     with tempfile.TemporaryDirectory(prefix="streamgauge-disk-") as name:
         failed = _mount(Path(name), 1)
         if not failed:

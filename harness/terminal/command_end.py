@@ -34,7 +34,7 @@ COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks for comp
 JSON = "--json"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTHING_LEFT = "Everything it started has been stopped."
-NOT_IN_ORDER = "not all was ended in order"
+NOT_IN_ORDER = "not everything ended in order"
 ONCE_MORE = "Ctrl-C once more ends all at once"
 ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
 LONGEST = 300  # most characters of a foreign error's message; its file has all of them
@@ -54,10 +54,11 @@ class UnexpectedError(HarnessError):
     """An unexpected error, with the file that holds its traceback."""
 
     def __init__(self, error: BaseException, log: Path | None) -> None:
-        kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could be written nowhere."
+        kept = f"The traceback is in {short_path(log)}." if log else "Its traceback could not be written to any folder."
         super().__init__(
             f"Something unexpected happened: {summary(error)}. {kept} Try the same command again. If it fails "
-            "again, `streamgauge doctor` says what this machine lacks; if nothing, report a bug with that file."
+            "again, `streamgauge doctor` lists what this machine lacks. If it lacks nothing, report a bug with that "
+            "file."
         )
 
 
@@ -147,8 +148,8 @@ def _home() -> Path:
         return Path.home()
     except RuntimeError:
         raise HarnessError(
-            "There is no home folder: HOME is not set, and the system knows none of this user. Set HOME, or both "
-            "XDG_STATE_HOME and XDG_CACHE_HOME, to folders that can be written."
+            "There is no home folder: HOME is not set, and the system has none for this user. Set HOME, or both "
+            "XDG_STATE_HOME and XDG_CACHE_HOME, to writable folders."
         ) from None
 
 
@@ -163,7 +164,7 @@ def state_folder() -> Path:
     folder = state_place()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        why = "" if os.access(folder, os.W_OK) else "it is there and may not be written"
+        why = "" if os.access(folder, os.W_OK) else "it exists but is not writable"
     except OSError as error:
         why = error.strerror or str(error)
     if why:
@@ -274,7 +275,7 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
 
 
 def _next(place: UnderWay) -> str:
-    return place.next_step if place.has_begun() else "its load had not begun, so there is nothing to judge"
+    return place.next_step if place.has_begun() else "its load had not started, so there is nothing to judge"
 
 
 # ---------------------------------------------------------------- The arguments, without parsing them

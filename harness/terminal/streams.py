@@ -68,7 +68,7 @@ class _Lasting(io.FileIO):
             if self._raises and error.errno not in self._nobody_reads:
                 self._raises = False  # Python writes again when it ends
                 raise HarnessError(
-                    f"The answer could not be written to standard output: {error.strerror}. Lead it elsewhere and "
-                    "start the same command again; of a run that has ended, `streamgauge ls` shows the verdict."
+                    f"The answer could not be written to standard output: {error.strerror}. Redirect it elsewhere "
+                    f"and start the same command again. `streamgauge ls` shows the verdict of a run that has ended."
                 ) from error
             return memoryview(data).nbytes

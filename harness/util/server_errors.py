@@ -16,12 +16,12 @@ REDIS: Mapping[str, str] = {
     "NOPERM": f"grant it with ACL SETUSER, {MANUAL} has the command to copy; a user who may only write keys that begin "
     "with some text needs --redis-prefix",
     "NOAUTH": "put user and password into the address",
-    "WRONGPASS": "look at user and password in the address",
+    "WRONGPASS": "check user and password in the address",
     "READONLY": "this server is a replica, so name the primary",
     "MASTERDOWN": "this server is a replica that has lost its primary, so name the primary",
     "OOM": "raise maxmemory, or name another server",
-    "MISCONF": "the server can't save its data to disk, so look at its log",
-    "NOREPLICAS": "start the replicas that min-replicas-to-write asks for",
+    "MISCONF": "the server can't save its data to disk, so check its log",
+    "NOREPLICAS": "start the replicas that min-replicas-to-write requires",
     "LOADING": "wait until the server has read its data from disk",
     "CLUSTERDOWN": "a cluster is not supported, so name a server without cluster mode",
     "MOVED": "a cluster is not supported, so name a server without cluster mode",
@@ -46,19 +46,19 @@ REDIS_CLASSES: Mapping[str, str] = {
     "ClusterError": "MOVED",
 }
 _AUTHORIZE = f"grant the right to this user, {MANUAL} has the commands to copy"
-_LOGIN = "look at user, password and sasl.mechanism in the file of --kafka-config"
-_REACH = "look whether the server runs, whether the address is right, and what its log says"
+_LOGIN = "check user, password and sasl.mechanism in the file of --kafka-config"
+_REACH = "check that the server runs, that the address is right, and check its log"
 KAFKA: Mapping[str, str] = {
     "AUTHORIZATION_FAILED": _AUTHORIZE,
     "SASL_AUTHENTICATION_FAILED": _LOGIN,
     "_AUTHENTICATION": _LOGIN,
     "UNSUPPORTED_SASL_MECHANISM": _LOGIN,
-    "_SSL": "look at ssl.ca.location in the file of --kafka-config",
+    "_SSL": "check ssl.ca.location in the file of --kafka-config",
     "NOT_ENOUGH_REPLICAS": "start the missing brokers, or lower min.insync.replicas",
     "MSG_SIZE_TOO_LARGE": "raise message.max.bytes of the broker",
     "RECORD_TOO_LARGE": "raise message.max.bytes of the broker",
     "THROTTLING_QUOTA_EXCEEDED": "raise the quota of this user",
-    "POLICY_VIOLATION": "ask who runs that Kafka what its policy allows",
+    "POLICY_VIOLATION": "ask the administrator of that Kafka what its policy allows",
 }
 
 
@@ -66,9 +66,9 @@ def sentence(error: BaseException) -> str:
     """Describe an error of these clients in one sentence; return "" for any other error."""
     roots = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if "redis" in roots:
-        return f"Redis did not do what it was asked: {of_redis(error)}."
+        return f"Redis refused a command: {of_redis(error)}."
     if roots & {"kafka", "confluent_kafka", "cimpl"}:
-        return f"Kafka did not do what it was asked: {of_kafka(error)}."
+        return f"Kafka refused a request: {of_kafka(error)}."
     return ""
 
 
@@ -106,7 +106,7 @@ def _named(error: BaseException) -> tuple[str, int | None, str]:
 
 
 def _own_words(error: BaseException) -> str:
-    return _short(str(error)) or "it says no more"
+    return _short(str(error)) or "no further message"
 
 
 def _short(text: str) -> str:

@@ -47,7 +47,7 @@ def read(value: Any, keys: Mapping[str, Reader], where: str, *, optional: Collec
             raise MistakeError(f"{_at(where)} has no key {key!r}; the keys are {', '.join(keys)}{nearest(key, keys)}.")
     for key in keys:
         if key not in found and key not in optional:
-            raise MistakeError(f"{_at(where)} lacks the key {key!r}.")
+            raise MistakeError(f"{_at(where)} needs the key {key!r}, which is missing.")
     return {key: keys[key](f"{where}.{key}".lstrip("."), each) for key, each in found.items()}
 
 

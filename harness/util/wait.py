@@ -56,8 +56,8 @@ def wait_until(
         if value:
             return value
         if left <= 0:
-            seen = f" Seen last: {state()}" if state else ""
-            raise DeadlinePassed(f"Waited {deadline_s:g} s for {what}, in vain.{seen}")
+            seen = f" Last state: {state()}" if state else ""
+            raise DeadlinePassed(f"Timed out after {deadline_s:g} s while waiting for {what}.{seen}")
         sleep_s(min(every_s, left))
 
 

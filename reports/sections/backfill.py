@@ -15,10 +15,11 @@ from reports.figures import backfill as figure
 from reports.figures.style import picture
 from reports.page import Section, Table
 
-ID, TITLE = "backfill", "The batch beside the stream"
+ID, TITLE = "backfill", "Batch and stream"
 TEXT = (
-    "A cell is equal, or the batch counts exactly what the stream dropped as late, or they differ otherwise. Both "
-    "times count from a start to the last event: the batch's first one, the stream's last one."
+    "A cell is equal, or the batch additionally counts exactly the events that the stream dropped as late, or "
+    "the two differ otherwise. Both times run to the last event, from the first start of the batch job and from "
+    "the last start of the stream."
 )
 
 

@@ -8,8 +8,8 @@ from reports.evidence import Evidence
 from reports.page import Section, Table
 
 HOW = (
-    "Each turn with another reader is held against the mean of its two neighbours without. Where the range of a ratio "
-    "holds 1, its cost is not to be told from none. The reader is a part of the harness."
+    "Each period with another reader is compared with the mean of its two neighbours without one. If the range of "
+    "a ratio contains 1, the reader has no measurable cost. The reader is part of the harness."
 )
 
 

@@ -17,7 +17,7 @@ from reports.page import Section
 def section(evidence: Evidence) -> Section:
     measurement = evidence.measurement
     if not measurement.cost:
-        raise MissingEvidence("what the processes of this run used was not recorded, so its cost is not known")
+        raise MissingEvidence("the CPU use of this run's processes was not recorded, so its cost is not known")
     bars = bars_of(measurement)
     rate_per_s = measurement.offered_per_s
     title = f"CPU seconds per million events, at {rate_per_s:,.0f} events/s"
@@ -54,7 +54,7 @@ def _text(measurement: Measurement) -> Iterator[str]:
         yield f"The engine's JVM spent {measurement.gc_s:.2f} s on garbage collection."
     if (observer := measurement.observer) is not None:
         yield (
-            f"Observer and harness took {observer.cpu_share:.1%} of one core: {observer.scans:,} looks at "
+            f"Observer and harness took {observer.cpu_share:.1%} of one core: {observer.scans:,} polls of "
             f"{observer.cells_sampled_share:.0%} of the cells, one each {observer.period_ms:.0f} ms "
             f"(p99 {observer.period_p99_ms:.0f} ms)."
         )

@@ -51,7 +51,7 @@ def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ..
     try:
         return tuple(evidence.engine_settings.items()), ()
     except MissingEvidence as error:
-        return (), (f"{error}, so what the job set by itself is not known.",)
+        return (), (f"{error}, so the job's own settings are not known.",)
 
 
 def settings(spec: RunSpec) -> dict[str, str]:

@@ -15,8 +15,8 @@ from reports.page import Section, Table
 
 COLUMNS = ("cells, up to", "state", "memory of its store", "commits", "one took", "one wrote")
 TEXT = (
-    "Nothing left the state while the load went on. Each dot is a batch when its state was in the checkpoint, as the "
-    "engine tells it: a commit is the time of all its tasks, memory is what the store of the state used. The table has "
+    "Nothing left the state during the load. Each dot is a batch when its state was in the checkpoint, as the "
+    "engine reports it. A commit is the time of all its tasks, and memory is that of the state store. The table has "
     "the largest sizes, and the medians of the commits."
 )
 

@@ -22,7 +22,7 @@ from reports.page import Section, Table
 
 DRAWN = {"probes": BLUE, "rank-matched": ORANGE}
 MADE = "curves of latency"  # key of the curves that a page caches
-OTHERS = "How exact each way of measuring is"
+OTHERS = "Accuracy of each method"
 COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
 
 
@@ -31,7 +31,7 @@ def section(evidence: Evidence) -> Section:
     if not measurement.latency:
         why = f" ({evidence.manifest.blind})" if evidence.manifest.blind else ""
         raise MissingEvidence(
-            f"the results of this run were not looked at while it went on{why}, so no latency is known"
+            f"the results of this run were not polled during the run{why}, so its latency is not known"
         )
     curves: tuple[percentiles.Curve, ...] = ()
     missing: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def _text(measurement: Measurement) -> Iterator[str]:
             yield f"{each.way.capitalize()}: {_sentence(each)}"
     never, dipped = measurement.never_final_share, measurement.dipped_share
     if never is not None and dipped is not None:
-        yield f"{never:.2%} of the cells never reached their final value, {dipped:.2%} went back at some moment."
+        yield f"{never:.2%} of the cells never reached their final value, {dipped:.2%} went back at some time."
     if measurement.outside_ends:
         yield from outside.sentences(measurement.outside_ends)
 

@@ -22,7 +22,7 @@ from reports.page import Section, Table
 from reports.sections import reproduce
 
 Step = tuple[str, str]  # the question, and the command that answers it
-TITLE = "What to try next"
+TITLE = "Next steps"
 MORE_PATIENCE = 3.0  # as the sentence of a starved run advises
 HARD = ("kill@offset=50%", "pause(for=5s)@t>=10s", "redis-restart-empty@t>=10s")
 
@@ -55,27 +55,27 @@ def _of_run(evidence: Evidence) -> Iterator[Step]:
         yield from _after_a_pass(spec, manifest, recipe, planned=planned)
         return
     if outcome is Outcome.FAIL and planned:
-        yield "whether it is the fault: the same without it", recipe.varied(fault="none")
+        yield "whether the fault is the cause: the same run without it", recipe.varied(fault="none")
     if outcome is Outcome.FAIL and manifest.checksum and not spec.tape.checksum:
         yield "which events were lost or counted twice", recipe.varied(checksum=True)
     if outcome is Outcome.UNKNOWN:
         yield from _by_cause(verdict, spec, recipe)
         yield from _when_undecided(run)
-    yield "whether it comes out the same again", f"{COMMAND} replay {run}"
+    yield "whether the outcome is the same again", f"{COMMAND} replay {run}"
 
 
 def _by_cause(verdict: Verdict, spec: RunSpec, recipe: reproduce.Recipe) -> Iterator[Step]:
     """Steps that would have decided the run."""
     undecided = {check.name: check.word for check in verdict.checks if check.outcome is Outcome.UNKNOWN}
     if undecided.get("engine") == "starved":
-        yield "whether it comes to an end with more time", recipe.varied(patience=MORE_PATIENCE * spec.patience)
+        yield "whether it finishes with more time", recipe.varied(patience=MORE_PATIENCE * spec.patience)
     if "fault" in undecided:
         yield "whether the counts are right without the fault", recipe.varied(fault="none")
 
 
 def _when_undecided(run: str) -> Iterator[Step]:
     yield "whether anything is missing on this machine", f"{COMMAND} doctor"
-    yield "what the files of the run say now", f"{COMMAND} recheck {run}"
+    yield "the verdict on the files of the run now", f"{COMMAND} recheck {run}"
 
 
 def _after_a_pass(
@@ -101,7 +101,7 @@ def of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Section:
 def _of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Iterator[Step]:
     place = place_of(path)
     if missing:
-        yield "the runs that were not made", f"{COMMAND} chaos --resume {place}"
+        yield "the missing runs", f"{COMMAND} chaos --resume {place}"
     for cell in [cell for cell in card.cells if cell.kept is False or cell.seen is Seen.UNKNOWN]:
         if cell.witness:
             what = "is below its claim again" if cell.kept is False else "can be decided now"
@@ -120,11 +120,11 @@ def _of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Iterat
         yield "the rest of this search", f"{COMMAND} search --resume {place_of(path)}"
     if not held:
         yield (
-            "what a slow, calm run says",
+            "the verdict on a slow, calm run",
             shlex.join([COMMAND, "run", "calm", "--engine", engine, "--rate", "100"]),
         )
         return
-    yield "how others do", shlex.join([COMMAND, "compare", engine, "--search"])
+    yield "the results of other engines", shlex.join([COMMAND, "compare", engine, "--search"])
     yield "whether it stays right under faults", chaos_of(engine)
 
 
@@ -136,16 +136,16 @@ def _of_comparison(
     path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool
 ) -> Iterator[Step]:
     if missing:
-        yield "the runs that were not made", f"{COMMAND} compare --resume {place_of(path)}"
+        yield "the missing runs", f"{COMMAND} compare --resume {place_of(path)}"
     for row in found.rows:
         if not row.right and row.witness:
             yield (
-                f"whether {row.engine} comes out the same again",
+                f"whether {row.engine} has the same outcome again",
                 f"{COMMAND} replay {place_of(path)}/{row.witness}",
             )
     if quick and not missing:
         more = [word for word in command if word != "--quick"]
-        yield "how far the figures vary: five rounds, with intervals", shlex.join(more)
+        yield "the variation of the figures: five rounds, with intervals", shlex.join(more)
     if "--search" not in command:
         yield "the highest rate that each sustains", shlex.join([*command, "--search"])
 
@@ -158,14 +158,14 @@ def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float
 def _of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Iterator[Step]:
     if found.sides[HEAD].outcome is Outcome.FAIL:
         run = f"{place_of(path)}/{shlex.quote(found.sides[HEAD].run)}"
-        yield "what the files of the head say, judged again", f"{COMMAND} recheck {run}"
+        yield "the verdict on the files of the head, judged again", f"{COMMAND} recheck {run}"
     elif not found.effects:
         yield "whether anything is missing on this machine", f"{COMMAND} doctor"
-        yield "whether it comes to an answer the next time", again()
+        yield "whether the next gate is conclusive", again()
     elif found.answer is gate.Answer.REGRESSED:
-        yield "whether it is slower the next time, too", again()
+        yield "whether it is slower again", again()
     elif found.answer is gate.Answer.INCONCLUSIVE:
         if found.starts < Settings.most_starts:
-            yield "whether more starts can tell it", again(budget_s=2 * budget_s)
+            yield "whether more starts are conclusive", again(budget_s=2 * budget_s)
         told = min(100, ceil(found.effects[0].detectable * 100))
-        yield f"whether it is slower by {told}%, which can be told here", again(threshold=told / 100)
+        yield f"whether it is slower by {told}%, which can be detected here", again(threshold=told / 100)

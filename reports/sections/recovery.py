@@ -37,7 +37,7 @@ def section(evidence: Evidence) -> Section | None:
         "Recovery",
         picture=picture("recovery", alt, lambda sheet: figure.draw(seconds, panels, bands, sheet)) if panels else None,
         text=tuple(_text(found, twin)),
-        tables=tuple(Table(("what", "value", "over twin", "how"), tuple(rows(each)), each.fault) for each in found),
+        tables=tuple(Table(("what", "value", "over baseline", "how"), tuple(rows(each)), each.fault) for each in found),
     )
 
 
@@ -47,7 +47,9 @@ def panels_of(run: Watched, twin: Watched | None, *, speed: bool) -> Iterator[fi
     if speed and run.backlog is not None:
         lines = [figure.Line("this run", _cut(run.backlog, length), BLUE)]
         if twin is not None and twin.backlog is not None:
-            lines.append(figure.Line("its twin without a fault", _cut(twin.backlog, length), MUTED, dashed=True))
+            lines.append(
+                figure.Line("the baseline run without a fault", _cut(twin.backlog, length), MUTED, dashed=True)
+            )
         yield figure.Panel("backlog, events due and not done", "events", tuple(lines))
     if speed:
         silent = [("results", run.changes_s, ORANGE), ("progress", run.progress_s, INK)]
@@ -82,7 +84,7 @@ def _text(found: tuple[Recovery, ...], twin: Watched | None) -> Iterator[str]:
     struck = ", ".join(f"{each.fault} at {each.struck_s:.1f} s" for each in found)
     yield f"Struck: {struck}. Times count from there, until the next fault or the end of the run."
     if twin is None:
-        yield "There is no twin, a run of the same seed without a fault, to compare with."
+        yield "There is no baseline run (same seed, no fault) to compare with."
 
 
 def _cut(values: NDArray[np.float64], length: int) -> NDArray[np.float64]:

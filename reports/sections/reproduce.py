@@ -103,7 +103,7 @@ def section(evidence: Evidence) -> Section:
 
 def hidden(redis: str) -> list[str]:
     """Return a remark if the address of Redis is not complete."""
-    return ["The address of Redis held a password or options, which are not kept."] if HIDDEN in redis else []
+    return ["The address of Redis contained a password or options, which are not stored."] if HIDDEN in redis else []
 
 
 def of_a_search(

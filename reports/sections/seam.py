@@ -19,8 +19,8 @@ from reports.page import Section
 from workloads.base import Mask
 
 TEXT = (
-    "The upper track of a partition is what lies in files, the lower one what lies in Kafka. Strong is what counts "
-    "from there, and a number is the batch that took it."
+    "The upper track of a partition shows the records in files, the lower one the records in Kafka. Strong "
+    "colours mark the records that are counted from there. A number is the batch that read them."
 )
 
 
@@ -38,12 +38,13 @@ def section(evidence: Evidence) -> Section | None:
         "Files and Kafka",
         picture=picture(
             "seam",
-            f"{many(len(rows), 'partition')} around the seam of files and Kafka, and which batch took what; {told}",
+            f"{many(len(rows), 'partition')} around the seam of files and Kafka, and the batches that read them; "
+            f"{told}",
             lambda sheet: figure.draw(rows, sheet),
         ),
         text=(
             f"{many(old, 'event')} to be counted came from files, {len(case.events) - old:,} from Kafka, and "
-            f"{many(on_both_sides(case), 'cell')} hold some of both.",
+            f"{many(on_both_sides(case), 'cell')} have events of both.",
             TEXT,
         ),
     )

@@ -20,8 +20,8 @@ from reports.sections.timeline import bands_of
 EVERY_S = 0.2
 COLOURS = {"files alone": BLUE, "both": ORANGE, "Kafka alone": GREEN}
 TEXT = (
-    "How many events the results held, by the looks at them, apart for cells with events in files alone, in Kafka "
-    "alone, and in both. The engine was started when the load began."
+    "How many events the results held, by poll, for cells with events only in files, only in Kafka, and in both. "
+    "The engine was started at load start."
 )
 
 

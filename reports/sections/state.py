@@ -21,8 +21,8 @@ from reports.page import Section, Table
 
 COLUMNS = ("after batch", "s into the load", "cells", "events in them", "whole checkpoint", "copied in", "wrong")
 TEXT = (
-    "The checkpoint was copied after these batches, drawn by the seed, while the engine went on. What lay in the state "
-    "was read from the copies, when it had ended."
+    "The checkpoint was copied after these batches, drawn by the seed, while the engine went on. The state was "
+    "read from the copies after the engine had ended."
 )
 
 
@@ -30,7 +30,7 @@ def section(evidence: Evidence) -> Section | None:
     if not evidence.states:
         return None
     table = Table(COLUMNS, tuple(_rows(evidence)))
-    return Section("state", "What lay in the state", picture=_drawn(evidence), text=(TEXT,), tables=(table,))
+    return Section("state", "Contents of the state", picture=_drawn(evidence), text=(TEXT,), tables=(table,))
 
 
 def _rows(evidence: Evidence) -> Iterator[tuple[str, ...]]:

@@ -142,7 +142,7 @@ def _text(
 ) -> Iterator[str]:
     unknown = list(_unknown(table, wanted))
     if evidence.withheld:
-        yield "Only what was sent is shown, because the engine's speed means nothing in this run."
+        yield "Only the sent events are shown, because the engine's speed has no meaning in this run."
     elif (steady := evidence.measurement.steady) is not None:
         yield f"{steady.sentence[:1].upper()}{steady.sentence[1:]}."
     if unknown:

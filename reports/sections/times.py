@@ -13,7 +13,7 @@ from reports.page import Section, Table
 MEANS: dict[Time, str] = {
     "ingestion": "when it was handed to Kafka",
     "append": "when the broker appended it",
-    "processing": "when the batch began that took it",
+    "processing": "when the batch that read it began",
 }
 
 
@@ -25,7 +25,7 @@ def section(evidence: Evidence) -> Section | None:
     rows = tuple(
         (time, MEANS[time], f"{int(mask.sum()):,}", f"{found.share(time):.2%}") for time, mask in found.by.items()
     )
-    told = "" if "processing" in found.by else " When each was processed nobody wrote down."
+    told = "" if "processing" in found.by else " The processing time of each event was not recorded."
     return Section(
         "times",
         "Events in another window",
@@ -36,8 +36,8 @@ def section(evidence: Evidence) -> Section | None:
             lambda sheet: times.draw(times.shares(found.delay_ms, found.by), sheet),
         ),
         text=(
-            f"This job counts by {evidence.spec.time} time: {MEANS[evidence.spec.time]}. Held against each event's own "
-            f"time, so many of {count:,} lie in another window.{told}",
+            f"This job counts by {evidence.spec.time} time: {MEANS[evidence.spec.time]}. Compared with event time, "
+            f"this share of {count:,} is in another window.{told}",
         ),
         tables=(Table(("time", "of an event", "events", "share in another window"), rows),),
     )

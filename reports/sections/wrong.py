@@ -6,7 +6,7 @@ from harness.model import CheckResult, Outcome, Verdict, Witness
 from reports.evidence import Evidence
 from reports.page import Section, Table
 
-COLUMNS = ("where", "expected", "seen", "what is known of it")
+COLUMNS = ("where", "expected", "seen", "evidence")
 
 
 def section(evidence: Evidence) -> Section | None:

@@ -56,7 +56,7 @@ def test_one_that_never_gets_ready_is_stuck_at_its_deadline(run_bad):
     answer, left = run_bad("silent")
 
     assert (answer["exit"], answer["words"], left) == (Exit.FAIL, ["stuck"], []), answer["sentence"]
-    assert "no answer within 10 s (ready_s); 0 of 4 opening events are counted" in answer["sentence"]
+    assert "no answer within 10 s (ready_s); 0 of 4 opening events have been counted" in answer["sentence"]
     assert last_lines(answer) == ["waiting for a licence"]
 
 
@@ -177,7 +177,7 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(tmp_path, shipped, monk
     monkeypatch.setattr(environments, "index_settings", lambda _: {"UV_NO_INDEX": "1", "UV_FIND_LINKS": str(tmp_path)})
     (tmp_path / "requirements.lock").write_text(f"tiny==1.0 --hash=sha256:{'0' * 64}\n")
 
-    with pytest.raises(HarnessError, match="a package that came is not the pinned one"):
+    with pytest.raises(HarnessError, match="a downloaded package is not the pinned one"):
         prepare(shipped, print)
     assert not (folder_of("ours") / "streamgauge.ready").exists()
 

@@ -125,7 +125,7 @@ def test_the_state_after_random_checkpoints_is_what_the_log_says_also_after_a_ki
     states = StoredRun.open(Path(answer["run"])).states
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert f" in {len(states)} states are what the log says" in check(answer, "state")["sentence"]
+    assert f" in {len(states)} states match the log" in check(answer, "state")["sentence"]
 
 
 @pytest.mark.parametrize(("shift", "said"), [(-1, "duplicated: "), (1, "lost: ")])

@@ -208,9 +208,9 @@ def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     for name in ("early", "stale", "non-monotonic"):
-        assert check(answer, name)["sentence"].startswith("not looked for: its results are printed by a command")
+        assert check(answer, name)["sentence"].startswith("not checked: its results are printed by a command")
     assert answer["measurement"]["latency"] == []
-    assert "so no latency is known" in (Path(answer["run"]) / "report.html").read_text()
+    assert "so its latency is not known" in (Path(answer["run"]) / "report.html").read_text()
     assert "latency  not known" in command("recheck", answer["run"]).stdout
 
 

@@ -63,7 +63,7 @@ def test_what_the_kernel_kills_for_memory_is_no_crash(tmp_path, little_memory):
 
     assert (answer["exit"], answer["words"]) == (Exit.UNKNOWN, ["no-memory"]), answer["sentence"]
     sentence = check(answer, "engine")["sentence"]
-    assert "had no memory left: the kernel killed 1 process to get some back, and 1.61 GB are granted" in sentence
+    assert "ran out of memory: the kernel killed 1 process to free some; 1.61 GB are granted" in sentence
     assert "exit code 1" in sentence
 
 
@@ -77,12 +77,12 @@ def test_one_that_uses_up_its_own_heap_has_crashed(tmp_path, little_memory):
 @pytest.mark.parametrize(
     ("controller", "limit", "names", "told"),
     [
-        ("pids", 100, ("pids.max",), r"There may be \d+ more processes and threads here, and 150 are needed"),
+        ("pids", 100, ("pids.max",), r"Only \d+ more processes and threads are allowed here, but 150 are needed"),
         (
             "memory",
             512 << 20,
             ("memory.max", "memory.limit_in_bytes"),
-            "512 MiB of memory are granted here, and 768 MiB",
+            "512 MiB of memory are granted here, but 768 MiB",
         ),
     ],
 )
@@ -137,10 +137,11 @@ def test_a_tmp_that_can_not_be_written_is_passed_over(runs):
 @pytest.mark.parametrize(
     ("mounts", "told"),
     [
-        ("mount -t tmpfs -o noexec none /tmp", r"\(it is mounted noexec\), and Java libraries of this engine"),
+        ("mount -t tmpfs -o noexec none /tmp", r"\(it is mounted noexec\), but Java libraries of this engine"),
         (
             "mount -t tmpfs -o size=1m none /tmp",
-            r"There is no room for this run: it may need \d+ MB below /tmp \(.* and 1\.0 MB are free there",
+            r"There is not enough disk space for this run: it may need \d+ MB below /tmp \(.* and 1\.0 MB are free "
+            r"there",
         ),
         ("mount -t tmpfs -o ro none /mnt; export HOME=/mnt", "Set XDG_STATE_HOME"),
     ],

@@ -37,7 +37,7 @@ def test_the_state_after_random_batches_is_what_the_log_says_also_after_a_kill(t
     batches = [state.kept.batch for state in StoredRun.open(Path(answer["run"])).states]
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert f" in {len(batches)} states are what the log says" in check(answer, "state")["sentence"]
+    assert f" in {len(batches)} states match the log" in check(answer, "state")["sentence"]
     assert batches[-1] >= 3, "none is from after the kill"
 
 

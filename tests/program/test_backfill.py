@@ -102,7 +102,7 @@ def test_a_batch_of_one_key_has_no_half_to_be_killed_at(tmp_path):
     verdict, _ = fake_run(tmp_path, campaigns=1, probes=0, backfill="fake", backfill_kill=True)
 
     assert verdict.words == ("not landed",)
-    assert "it was done before it was seen to have written half" in of_backfill(verdict).sentence
+    assert "it was not killed" in of_backfill(verdict).sentence
 
 
 def test_a_stream_that_is_wrong_is_not_hidden_by_a_batch_that_is_right(tmp_path):
@@ -175,11 +175,11 @@ def test_nobody_asked_for_it(tmp_path):
     verdict, store = fake_run(tmp_path)
 
     assert StoredRun.open(store.path).backfill is None
-    assert of_backfill(verdict).sentence == "nobody asked for it"
+    assert of_backfill(verdict).sentence == "not requested"
 
 
 def test_there_is_no_batch_to_kill():
-    with pytest.raises(UsageError, match="there is none"):
+    with pytest.raises(UsageError, match="backfill is empty"):
         plan.resolve("test", {"engine": "fake", "backfill_kill": True}, {}, lambda *_: fake.MANIFEST)
 
 
@@ -193,8 +193,8 @@ def refusal(manifest, **keys):
     ("changes", "said"),
     [
         ({"sinks": fake.MANIFEST.sinks[:1]}, "drops late events"),
-        ({"progress": False}, "does not tell when it has done all"),
-        ({"results": "command"}, "has to leave its results where fake does"),
+        ({"progress": False}, "does not report when it is done"),
+        ({"results": "command"}, "must write its results where fake does"),
         ({"history": False}, "reads no files"),
     ],
 )
@@ -203,7 +203,7 @@ def test_an_engine_that_can_be_no_batch_is_refused(changes, said):
 
     said_by = refusal(lambda engine, _: other if engine == "other" else fake.MANIFEST, history="10s")
     assert said in said_by
-    assert said_by.endswith("Take spark-batch or flink-batch.")
+    assert said_by.endswith("spark-batch or flink-batch.")
 
 
 def test_one_that_can_not_be_aimed_at_is_not_killed():
@@ -216,4 +216,4 @@ def test_one_that_can_not_be_aimed_at_is_not_killed():
 def test_of_a_job_that_is_asked_something_else_there_is_none():
     fault = "change-job(counts=click, means=carry)@batch>=3"
 
-    assert "one question" in refusal(lambda *_: fake.MANIFEST, fault=fault)
+    assert "one query" in refusal(lambda *_: fake.MANIFEST, fault=fault)

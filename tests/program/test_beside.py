@@ -106,9 +106,9 @@ def test_cases_go_two_at_a_time_and_what_decides_nothing_is_made_again_alone(tmp
     assert "case 3 is unknown: " in said
     assert said.count("is made again alone") == 1
     html = (path / "report.html").read_text()
-    assert "Runs went beside each other" in html
-    assert "decided nothing beside another run, and was made again alone" in html
-    assert "Runs went beside each other" in (path / "card.md").read_text()
+    assert "Runs were parallel" in html
+    assert "was undecided in parallel with another run" in html
+    assert "Runs were parallel" in (path / "card.md").read_text()
     suite = ET.parse(path / "junit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("errors")) == ("4", "1")
     assert sorted(each.name for each in (path / "logs").iterdir()) == [f"case-{number}.log" for number in range(1, 5)]
@@ -150,10 +150,10 @@ def test_sigterm_ends_all_of_them_in_order_and_the_rest_goes_on(tmp_path, held):
     for run in (first, second):
         assert '"why":"by SIGTERM"' in (run / "history.jsonl").read_text()
     assert not [each for each in workers if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-    assert "2 runs to be stopped" in said
+    assert "2 runs to stop" in said
     assert "Stopped by SIGTERM. Everything it started has been stopped." in said
     (path,) = (tmp_path / "experiments").iterdir()
-    assert f"`streamgauge chaos --resume experiments/{path.name}` goes on from there" in said
+    assert f"`streamgauge chaos --resume experiments/{path.name}` resumes it" in said
     assert done_in(path) == []
     code, told, _ = call("--resume", path, "--jobs", "1")
     assert (code, told["beside"], len(done_in(path))) == (Exit.UNKNOWN, False, 3)

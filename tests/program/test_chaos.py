@@ -393,7 +393,7 @@ def test_a_chaos_that_was_broken_off_has_a_page_that_says_what_is_missing(call, 
 
     assert done.exit_code == 0, done.output
     html = (path / "report.html").read_text()
-    assert "2 of 4 runs were not made" in html
+    assert "2 of 4 runs are missing" in html
     assert f"./streamgauge chaos --resume experiments/{path.name}" in html
     suite = ET.parse(path / "junit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("errors")) == ("4", "2")

@@ -247,7 +247,7 @@ def test_the_environment_is_the_one_given(tmp_path):
 
 
 def test_a_program_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(HarnessError, match="fake cannot be started: there is no program 'no-such-program'"):
+    with pytest.raises(HarnessError, match="fake cannot be started: the program 'no-such-program' does not exist"):
         spawn(["no-such-program"], name="fake", log=tmp_path / "log")
 
 
@@ -376,7 +376,7 @@ def test_a_torn_entry_of_the_ledger_does_not_stop_a_sweep(tmp_path):
     said = sweep()
 
     assert [sentence for sentence in said if str(tmp_path) in sentence] == [
-        f"Deleted {tmp_path / 'left'}, which a run that is no longer alive left behind."
+        f"Deleted {tmp_path / 'left'}, which a dead run left behind."
     ]
     assert not (tmp_path / "left").exists()
 

@@ -202,8 +202,8 @@ def test_the_log_of_a_run_is_written_with_names(call, tmp_path, file):
         (["--of", "RUN"], "belong together"),
         (["--out", "log.csv"], "belong together"),
         (["steady", "--of", "RUN", "--out", "log.csv", "--rate", "5"], "leave out steady, rate"),
-        (["--of", "RUN", "--out", "log.txt"], "has to end in .parquet or .csv"),
-        (["--of", "RUN", "--out", "nowhere/log.csv"], "lies in no folder"),
+        (["--of", "RUN", "--out", "log.txt"], "must end in .parquet or .csv"),
+        (["--of", "RUN", "--out", "nowhere/log.csv"], "does not exist. Create it first"),
     ],
 )
 def test_what_is_written_of_a_run_and_where_is_said(call, tmp_path, arguments, sentence):
@@ -244,7 +244,7 @@ def test_mistakes_end_in_a_sentence_and_start_nothing(arguments, code, sentence,
 def test_what_is_asked_beside_resume_is_refused_before_anything_is_read(call, tmp_path, command, beside):
     name = "SCENARIO" if beside == ["calm"] else beside[0]
 
-    with pytest.raises(UsageError, match=f"{name} can't be given beside --resume"):
+    with pytest.raises(UsageError, match=f"{name} can't be combined with --resume"):
         call(*command, *beside, "--resume", tmp_path / "none")
 
 

@@ -66,7 +66,7 @@ def test_a_run_that_was_broken_off_before_it_had_digests_never_passes(tmp_path, 
         assert app.called(["recheck", str(store.path)]) == Exit.UNKNOWN
         verdict = StoredRun(store).verdict
         assert verdict.words == ("no digests",)
-        assert "was broken off before it wrote digests of its files; run it again" in verdict.sentence
+        assert "was aborted before it wrote digests" in verdict.sentence
 
 
 def test_a_run_that_was_broken_off_while_it_was_judged_is_judged_again(tmp_path, monkeypatch):

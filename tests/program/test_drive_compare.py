@@ -173,7 +173,7 @@ def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypa
     call()
 
     name = "ENGINES" if arguments == ["fake"] else arguments[0]
-    with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be given beside --resume"):
+    with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be combined with --resume"):
         resume(only_experiment(tmp_path), *arguments)
 
 

@@ -132,7 +132,7 @@ def test_a_search_of_an_earlier_version_is_refused(tmp_path):
     made = CliRunner().invoke(app.app, ["report", str(tmp_path)])
 
     for refused in (lambda: searched.read(Folder(tmp_path)), lambda: resume(tmp_path)):
-        with pytest.raises(UsageError, match="begun by an earlier version"):
+        with pytest.raises(UsageError, match="started by an earlier version"):
             refused()
     assert made.exit_code != Exit.PASS
     assert not (tmp_path / "report.html").exists()
@@ -165,7 +165,7 @@ def test_time_and_disk_are_told_by_part_before_and_after(call, tmp_path):
 
     before, after = done.stderr or done.output, done.output
     assert "  ladder             20 s of load" in before
-    assert "  beside it          start, drain, read, judge, measure" in before
+    assert "  other steps        starting, draining," in before
     (life,) = kept(only_experiment(tmp_path))["lives"]
     assert list(life["parts_s"]) == ["start", "load", "drain", "read", "judge", "measure"]
     assert life["parts_s"]["load"] > 50

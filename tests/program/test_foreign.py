@@ -57,7 +57,9 @@ def test_what_another_program_keeps_under_our_names_is_none_of_ours(command, mis
 
 
 @pytest.mark.parametrize("command", [*READERS, ["ls"], ["rm"]], ids=" ".join)
-@pytest.mark.parametrize(("path", "what"), [("nowhere", "There is no "), ("notes.txt", "notes.txt is a file")])
+@pytest.mark.parametrize(
+    ("path", "what"), [("nowhere", "nowhere does not exist"), ("notes.txt", "notes.txt is a file")]
+)
 def test_what_is_no_folder_is_told_so(command, path, what, mistake):
     Path("notes.txt").write_text("x")
 

@@ -172,7 +172,7 @@ def test_it_is_done_again_by_the_same_flags(tmp_path):
     ("keys", "words"),
     [
         ({"history": "10s", "warm_up": "5s"}, "Leave one of them out"),
-        ({"seam": "time"}, "no files were asked for. Also give --history"),
+        ({"seam": "time"}, "Also give --history"),
         ({"seam": "times", "history": "10s"}, "one of offset, time"),
         ({"history": "20s", "seam": "time", "disorder": "mobile"}, "to more than four times the reach"),
     ],
@@ -190,7 +190,7 @@ def test_files_of_this_machine_are_none_of_a_cluster():
 def test_a_job_that_reads_no_files_is_refused_too():
     said = refusal(replace(fake.MANIFEST, history=False), history="10s")
 
-    assert "does not claim history = true" in said
+    assert "does not have history = true" in said
     assert "--backlog" in said
 
 

@@ -139,7 +139,7 @@ def test_rounds_that_somebody_removed_are_said_to_be_missing(tmp_path):
 
     made = gate_page.write(folder)
 
-    assert section(made, "rounds").missing == ("rounds.jsonl is missing, or nothing is left of it.",)
+    assert section(made, "rounds").missing == ("rounds.jsonl is missing or empty.",)
     assert made.numbers[0].note == "OK"
 
 
@@ -151,7 +151,7 @@ def test_a_gate_that_was_broken_off_has_a_page(tmp_path):
 
     made = gate_page.write(folder)
 
-    assert made.sentence == "The gate was broken off before its end."
+    assert made.sentence == "The gate was aborted before its end."
     assert made.pictures == ()
     assert "broken off" in (tmp_path / "report.html").read_text()
 

@@ -176,7 +176,7 @@ def test_a_service_that_the_kernel_killed_is_told_as_a_want_of_memory(tmp_path, 
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.words[-1] == "no-memory"
-    assert verdict.sentence.startswith("no-memory: the machine had no memory left: the kernel killed 1 process")
+    assert verdict.sentence.startswith("no-memory: the machine ran out of memory: the kernel killed 1 process")
     assert service in verdict.sentence
 
 
@@ -189,7 +189,7 @@ def test_a_service_that_is_back_when_all_is_read_leaves_nothing_unread(tmp_path)
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.sentence.startswith(f"unserved: {REDIS}")
-    assert "no planned fault was at work on it" in verdict.sentence
+    assert "no planned fault was active" in verdict.sentence
     assert store.has(OBSERVED)
     assert store.has(LOG)
 

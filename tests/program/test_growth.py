@@ -70,4 +70,4 @@ def test_one_that_only_thrashes_is_stuck(tmp_path):
     answer, _ = run(tmp_path, "--fault", "none", "--conf", "misbehave=thrash:1000")
 
     assert answer.exit_code == 1, answer.output
-    assert answer.stdout.startswith("FAIL  stuck: nothing has moved for 30 s (drain_s); ")
+    assert answer.stdout.startswith("FAIL  stuck: no progress for 30 s (drain_s); ")

@@ -27,8 +27,8 @@ KILLED: dict[str, Any] = {**LOAD, "fault": "kill@t>=10s"}
     ("bug", "dials", "headline"),
     [
         ("short-watermark:100", LOAD, ("late-dropped: ", "the watermark of the job is shorter", "watermark_ms")),
-        ("no-checkpoint", KILLED, ("lost: ", "everything before the restart at ", "came back without its state")),
-        ("stale-checkpoint", KILLED, ("lost: ", "before the restart at ", "came back with an older state")),
+        ("no-checkpoint", KILLED, ("lost: ", "everything before the restart at ", "restarted without its state")),
+        ("stale-checkpoint", KILLED, ("lost: ", "before the restart at ", "restarted with an older state")),
     ],
 )
 def test_the_headline_names_why_events_are_missing(tmp_path, known, bug, dials, headline):

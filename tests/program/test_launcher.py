@@ -461,7 +461,7 @@ def test_main_hands_over_or_ends_in_one_sentence(checkout, monkeypatch, capsys, 
     assert handed_over == [["run", "mobile"]]
     for error, code, words in [
         (HarnessError("It broke."), 4, "streamgauge: It broke."),
-        (Stopped(signal.SIGINT), 130, "streamgauge: Stopped by Ctrl-C. Nothing half-made will be used"),
+        (Stopped(signal.SIGINT), 130, "streamgauge: Stopped by Ctrl-C. Incomplete files are not used"),
         (PermissionError(13, "Permission denied", "x"), 4, "Preparing failed: [Errno 13] Permission denied: 'x'."),
         (
             KeyError("never seen"),

@@ -35,9 +35,12 @@ def test_a_machine_with_plenty_lacks_nothing():
 @pytest.mark.parametrize(
     ("too_little", "told"),
     [
-        ({"open_files": 256}, r"256 files open here, and 400 are needed: raise the hard limit \(ulimit"),
-        ({"threads": 299}, r"299 more processes and threads here, and 300 are needed: raise the limit \(ulimit -u"),
-        ({"memory_bytes": 512 * MIB}, r"512 MiB of memory are granted here, and 900 MiB are needed: use a larger"),
+        ({"open_files": 256}, r"256 open files here, but 400 are needed: raise the hard limit \(ulimit"),
+        (
+            {"threads": 299},
+            r"299 more processes and threads are allowed here, but 300 are needed: raise the limit \(ulimit -u",
+        ),
+        ({"memory_bytes": 512 * MIB}, r"512 MiB of memory are granted here, but 900 MiB are needed: use a larger"),
         ({"native": False}, r"temporary folder /tmp \(it is mounted noexec\).* set TMPDIR to a folder"),
     ],
 )

@@ -225,7 +225,7 @@ def test_the_speed_of_a_good_run_would_have_been_seen(drawn_good):
 def test_what_a_million_events_cost_is_told_with_the_rate_at_which_they_came(drawn_good):
     html = drawn_good["report.html"].decode()
 
-    assert "the engine with its workers, at 9,999 events/s; all else took" in html
+    assert "the engine with its workers, at 9,999 events/s; everything else took" in html
     assert "CPU seconds per million events, at 9,999 events/s: " in html
     head, *rows = drawn_good["cost.csv"].decode().splitlines()
     assert head.endswith(",offered_per_s")
@@ -293,7 +293,7 @@ def test_the_page_of_a_run_that_broke_off_says_why_and_what_to_do(good, monkeypa
     good.tell("ended early", how="interrupted", why="Ctrl-C")
     html = html_of(good)
 
-    assert "Ctrl-C; `streamgauge recheck` judges what was recorded." in html
+    assert "Ctrl-C; `streamgauge recheck` judges the recorded part." in html
     assert f"./streamgauge recheck {next_step.place_of(good.path)}" in html
 
 
@@ -370,7 +370,7 @@ def test_a_pass_after_a_kill_says_so_first_of_all(good):
 def test_the_fault_of_a_wrong_run_stands_in_its_tile_and_no_speed_beside_it(bad):
     numbers = run_page.page_of(Evidence(bad)).numbers
 
-    assert [(number.label, number.value) for number in numbers] == [("fault that landed", "kill")]
+    assert [(number.label, number.value) for number in numbers] == [("landed fault", "kill")]
     assert "output again" not in numbers[0].note
 
 
@@ -611,5 +611,5 @@ def test_what_the_job_sets_by_itself_stands_on_the_fairness_card(good):
 
     (good.path / "engine_settings.json").write_text('{"spark.sql.shuffle')
     shown = html_of(good)
-    assert "so what the job set by itself is not known." in shown
+    assert "so the job's own settings are not known." in shown
     assert "Machine and versions" in shown

@@ -149,9 +149,9 @@ def test_the_page_shows_both_directions(call, tmp_path):
     [
         (["quix", "--pairs", "all"], "2 to 4 engines"),
         (["quix", "spark", "--budget", "3"], "--budget can't be given without --pairs"),
-        (["quix", "spark", "--pairs", "all", "--quick"], "--quick can't be given beside --pairs"),
-        (["quix", "spark", "--pairs", "all", "--kafka", "h:1"], "--kafka can't be given beside --pairs"),
-        (["quix", "spark", "--pairs", "all", "--rate", "5"], "--rate can't be given beside --pairs"),
+        (["quix", "spark", "--pairs", "all", "--quick"], "--quick can't be given with --pairs"),
+        (["quix", "spark", "--pairs", "all", "--kafka", "h:1"], "--kafka can't be given with --pairs"),
+        (["quix", "spark", "--pairs", "all", "--rate", "5"], "--rate can't be given with --pairs"),
     ],
 )
 def test_what_it_refuses(call, arguments, said):

@@ -53,7 +53,7 @@ def test_one_core_alone_is_shared_by_all(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
 
-    assert pinning.placement().reason == "there is one core alone"
+    assert pinning.placement().reason == "there is only one core"
     assert "one after the other" in pinning.placement().words
 
 
@@ -63,7 +63,7 @@ def test_a_system_that_lets_nobody_pin_is_told(monkeypatch):
 
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
 
-    assert pinning.placement().reason == "the system does not let us: Operation not permitted"
+    assert pinning.placement().reason == "the system refuses: Operation not permitted"
     monkeypatch.delattr(os, "sched_setaffinity")
     assert pinning.placement().reason == "this system can't keep a process on one core"
 

@@ -13,7 +13,7 @@ from tests.program.test_run import fake_run
 
 REFUSED = "Kafka at there does not let this user commit: GROUP_AUTHORIZATION_FAILED, error 30: no"
 EVICTED = "Redis at there has evicted keys since this run began (evicted_keys +4,178)"
-CUT = "records of topic t in Kafka were deleted, and not by this run: partition 0 begins at offset 500"
+CUT = "records of topic t in Kafka were deleted, but not by this run: partition 0 starts at offset 500"
 THROTTLED = "Kafka at there throttled the load of this run for up to 9,800 ms (throttle_time_ms)"
 STAYS = "Topic t stays in Kafka at there, which refused the deletion (TOPIC_AUTHORIZATION_FAILED, error 29: t)"
 
@@ -58,7 +58,7 @@ def test_counts_that_the_server_explains_are_nobodys_fault(tmp_path, world, bug,
     verdict, store, _ = fake_run(tmp_path, world, fault="none", conf={"misbehave": bug})
 
     assert verdict.outcome is Outcome.UNKNOWN, verdict.sentence
-    assert verdict.sentence.startswith(f"unserved: {why}, which may be why: ")
+    assert verdict.sentence.startswith(f"unserved: {why}, which may be the cause: ")
     assert judge(StoredRun.open(store.path)) == verdict
 
 

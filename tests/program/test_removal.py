@@ -103,7 +103,7 @@ def test_what_a_run_uses_is_not_removed(engines):
     with removal.in_use(OWN):
         with removal.in_use(replace(OWN, id="shares it")):
             pass
-        with pytest.raises(UsageError, match="What was installed for own is in use: a run goes on with it"):
+        with pytest.raises(UsageError, match=r"What was installed for own is in use. A run uses it"):
             remove()
         assert environments.stamp_of(engines / f"own-{NEW}").exists()
 

@@ -200,7 +200,7 @@ def test_a_run_without_room_is_refused_before_anything_is_made(tmp_path, monkeyp
         "ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",))
     )
 
-    with pytest.raises(NoRoomError, match="no room for this run"):
+    with pytest.raises(NoRoomError, match="not enough disk space for this run"):
         one_run.drive(spec, manifest, tmp_path / "runs")
 
     assert list(tmp_path.iterdir()) == []
@@ -213,7 +213,7 @@ def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monke
 
     assert call(*FAST, "--repeat", "5") == Exit.BROKEN
 
-    assert "no room for this run" in capsys.readouterr().err
+    assert "not enough disk space for this run" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
 
@@ -441,7 +441,7 @@ def test_a_load_is_ended_when_a_disk_runs_full_and_what_came_so_far_is_judged(tm
     verdict, store, _ = fake_run(tmp_path, Filling, fault="none")
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no-room",))
-    told = f"no-room: there is no room left on a disk: 5.0 MB are free below {store.path}, and 16 MB are needed ("
+    told = f"no-room: a disk is full: 5.0 MB are free below {store.path}, and 16 MB are needed ("
     assert verdict.sentence.startswith(told)
     assert re.match(r"[\d,]+ of 3,030 events were sent\); free some there", verdict.sentence.removeprefix(told))
     assert 1000 < store.read_table("log.parquet").num_rows < 3000

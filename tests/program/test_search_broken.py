@@ -93,5 +93,5 @@ def test_an_objective_that_no_rate_keeps_is_said_to_be_one(call, tmp_path):
 
     told = json.loads(done.stdout)
     assert done.exit_code == Exit.UNKNOWN
-    assert re.match(r"at no rate was half of the events within 100 ms: at \d+/s, the lowest, p50 is", told["sentence"])
+    assert re.match(r"at no rate were half of the events within 100 ms: at \d+/s, the lowest, p50 is", told["sentence"])
     assert told["rates"][0]["offered_per_s"] >= 10

@@ -29,7 +29,7 @@ def test_ten_states_are_kept_read_and_judged_again_from_the_files(tmp_path):
     told = [line["kept"] for line in store.history("state")]
 
     assert verdict.outcome is Outcome.PASS, verdict.sentence
-    assert " cells in 10 states are what the log says, after batches " in state_check(verdict).sentence
+    assert " cells in 10 states match the log, after batches " in state_check(verdict).sentence
     assert [each["number"] for each in told] == [*range(1, 11)]
     assert "state" in screen.phases
     assert judge(StoredRun(store)) == verdict
@@ -46,7 +46,7 @@ def test_a_kill_leaves_states_on_both_sides_of_it(tmp_path):
 def test_nobody_asked_and_nothing_is_kept(tmp_path):
     verdict, store, screen = fake_run(tmp_path, **{**KEPT, "states": 0})
 
-    assert state_check(verdict).sentence == "nobody asked for it"
+    assert state_check(verdict).sentence == "not requested"
     assert not store.has(STATES)
     assert "state" not in screen.phases
 
@@ -86,7 +86,7 @@ def test_a_cell_that_is_in_the_state_and_never_in_the_results_has_its_own_word(t
     verdict, _, _ = fake_run(tmp_path, conf={"misbehave": "withhold"}, **KEPT)
 
     assert verdict.words[0] == "held back"
-    assert verdict.sentence.startswith("held back: the state held 1 cell of which the results have nothing")
+    assert verdict.sentence.startswith("held back: the state held 1 cell that the results do not have")
 
 
 def test_each_way_in_which_the_fake_is_wrong_is_tried():

@@ -187,7 +187,7 @@ def test_as_json_it_is_one_object_with_every_gate(place, capsys):
     assert told["series"][1]["changes"][0].startswith("cpu ")
     (passed_over,) = told["passed_over"]
     assert "line 10: it is cut off" in passed_over
-    assert said.err.splitlines() == [f"passed over: {passed_over}"]
+    assert said.err.splitlines() == [f"skipped: {passed_over}"]
     assert json.loads((place / "trend" / "trend.json").read_text()) == told
 
 
@@ -219,7 +219,7 @@ def test_a_folder_of_somebody_else_is_not_written_to(place, capsys):
 
     assert trend(kept(place, entry()), "--out", "mine") == Exit.USAGE
 
-    assert "holds something else than a trend" in capsys.readouterr().err
+    assert "contains other files than a trend" in capsys.readouterr().err
     assert (place / "mine" / "figures" / "holiday.png").exists()
 
 

@@ -29,7 +29,7 @@ def call(monkeypatch, tmp_path, capsys):
 def test_a_new_workload_can_be_checked_at_once(call, tmp_path):
     code, said, _ = call("workload", "new", "payments")
     assert code == Exit.PASS
-    assert said.splitlines()[-1] == "`streamgauge workload check payments` shows what it says"
+    assert said.splitlines()[-1] == "`streamgauge workload check payments` shows its events and expected rows"
 
     code, told, _ = call("workload", "check", "payments")
 

@@ -464,7 +464,7 @@ def test_a_page_has_pictures_and_what_was_published(tmp_path, capsys):
         f"{name}.{kind}" for name in ("shares", "windows", "latency") for kind in ("png", "svg")
     }
     asked[-1] = str(tmp_path)
-    with pytest.raises(UsageError, match="something else than an audit"):
+    with pytest.raises(UsageError, match="other files than an audit"):
         called(asked)
 
 

@@ -157,7 +157,7 @@ def test_the_band_is_that_of_the_steady_seconds_before_the_first_burst():
 @pytest.mark.parametrize(
     ("first", "p99_ms", "note"),
     [
-        (BURST, None, "latency was not looked at"),
+        (BURST, None, "latency was not measured"),
         (replace(BURST, steady_s=10.5), latency(), "9 s of steady load before the first burst are too few"),
         (BURST, np.full(60, np.nan), "nothing was due"),
         (BURST, np.full(60, 10_001.0), "latency of up to 10.0 s in the 20 s before it is not steady"),

@@ -137,9 +137,7 @@ def test_a_count_that_is_no_number_is_named():
 
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
 def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
-    wrong: dict[str, Any] = {
-        kind: Named(2, ("00000000002a (partition 3, offset 17)", "a key that is none of ours (x)"))
-    }
+    wrong: dict[str, Any] = {kind: Named(2, ("00000000002a (partition 3, offset 17)", "a foreign key (x)"))}
     changed = case(audit=replace(HONEST.audit, **wrong))
 
     found = result("log", changed)

@@ -119,7 +119,7 @@ def test_equal_tapes_but_for_the_ids_have_other_digests():
 def test_only_an_engine_that_can_sum_is_asked_to():
     can_not = replace(fake.MANIFEST, checksum=False)
 
-    with pytest.raises(UsageError, match="does not claim checksum = true"):
+    with pytest.raises(UsageError, match="does not have checksum = true"):
         plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda *_: can_not)
 
     spec, _ = plan.resolve("x", {"engine": "fake", "checksum": True}, {}, lambda *_: fake.MANIFEST)

@@ -103,9 +103,9 @@ def test_a_run_of_a_living_process_stays_unless_told(capsys):
     living = Store.create(Path("runs"), "living").path
 
     assert call("rm", str(living)) == Exit.USAGE
-    assert "stays: the process that makes it lives" in capsys.readouterr().err
+    assert "stays: its process is still running" in capsys.readouterr().err
     assert call("rm", "--but-last", "0", "--json") == Exit.PASS
-    assert said(capsys)["kept"] == [{"path": str(living.absolute()), "why": "the process that makes it lives"}]
+    assert said(capsys)["kept"] == [{"path": str(living.absolute()), "why": "its process is still running"}]
     assert living.exists()
     assert call("rm", str(living), "--force") == Exit.PASS
     assert not living.exists()
@@ -116,7 +116,7 @@ def test_a_run_of_an_experiment_goes_with_that_unless_told(capsys):
     (run,) = (experiment / "runs").iterdir()
 
     assert call("rm", str(run)) == Exit.USAGE
-    assert f"it is part of {experiment} and goes with that" in capsys.readouterr().err
+    assert f"it is part of {experiment} and is removed with that" in capsys.readouterr().err
     assert call("rm", str(run), "--force") == Exit.PASS
     assert (experiment / "experiment.json").exists()
     assert not run.exists()
@@ -145,7 +145,7 @@ def test_an_experiment_that_goes_on_stays(capsys):
 
     assert call("rm", str(experiment)) == Exit.USAGE
 
-    assert "it is going on" in capsys.readouterr().err
+    assert "it is still running" in capsys.readouterr().err
     assert experiment.exists()
 
 
@@ -234,12 +234,12 @@ def test_what_does_not_say_when_it_was_made_is_never_old():
 
 
 def test_what_is_needed_is_passed_over_by_a_condition_and_refused_by_name():
-    needed = Candidate(Path("run-11"), NOW - 11 * DAY, "it is going on")
+    needed = Candidate(Path("run-11"), NOW - 11 * DAY, "it is still running")
 
     choice = chosen([needed, *TEN], older_than_ms=DAY * 9, but_last=None, now_ms=NOW, force=False)
 
     assert (names(choice.gone), choice.kept) == ([10], (needed,))
-    with pytest.raises(UsageError, match="it is going on"):
+    with pytest.raises(UsageError, match="it is still running"):
         chosen([needed], older_than_ms=None, but_last=None, now_ms=NOW, force=False)
 
 

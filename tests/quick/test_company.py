@@ -94,4 +94,4 @@ def test_it_is_said_in_a_sentence_and_in_rows():
     assert "latency p99 1.25 (1.25 to 1.25 in 3 turns)" in words.in_words(found)
     assert [row[0] for row in words.rows(found)] == [*(["without", "with"] * 3), "without", "with / without"]
     unknown = Company(known, dict.fromkeys(WORDS, Quantity(None, "the load is not steady", lack=Lack.UNKNOWN)))
-    assert words.in_words(unknown) == "what it costs is not known: the load is not steady"
+    assert words.in_words(unknown) == "its cost is not known: the load is not steady"

@@ -79,4 +79,4 @@ def test_what_is_there_and_is_said_to_be_unread_is_a_contradiction(tmp_path):
     _, store = fake_run(tmp_path, BY_OFFSETS)
     store.tell("unread", file=LOG, why="no broker")
 
-    assert found(store) == (f"the history says that {LOG} could not be written, and it is there",)
+    assert found(store) == (f"the history records that {LOG} could not be written, but the file exists",)

@@ -262,7 +262,7 @@ def test_lives_that_contradict_each_other_have_no_answer(monkeypatch):
     found = lives.answer(each, OBJECTIVE_MS)
 
     assert found.low_per_s is None
-    assert found.why_not == "one life ends at 100/s where another begins at 101/s"
+    assert found.why_not == "one engine run ends at 100/s where another begins at 101/s"
 
 
 @pytest.mark.parametrize(("silent", "known"), [(1, True), (2, False)])
@@ -453,7 +453,7 @@ def test_a_burst_is_worked_off_when_no_more_waits_than_is_usual():
         (burst([0, 100, 200], [300, 300, 300]), "it was not worked off within 6 s"),
         (burst([0, 100], [50, 0], rates=(110.0, 100.0)), "the generator could send no burst"),
         (burst([0, 100], [50, 0], batches=(2, 3)), "fewer than 3 batches ended while it lasted"),
-        (burst([np.nan, np.nan], [np.nan, np.nan]), "nothing tells how much was waiting"),
+        (burst([np.nan, np.nan], [np.nan, np.nan]), "the backlog is not known"),
         (burst([0, 100], [50, 0], unsound="late"), "it was not sent as planned: late"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_decimal_is_what_was_written_and_not_the_nearest_float(tmp_path):
 MISTAKES = {
     # what is replaced, by what, and what the answer names
     "an unknown key": ('asks = "', 'ask = "', ["it has no key 'ask'", "nearest: 'asks'"]),
-    "a missing key": ('id = "orders"\n', "", ["it lacks the key 'id'"]),
+    "a missing key": ('id = "orders"\n', "", ["it needs the key 'id'"]),
     "an id that names no folder": ('id = "orders"', 'id = "Orders!"', ["id = 'Orders!'", "small letters"]),
     "a shipped id": ('id = "orders"', 'id = "ad-impressions"', ["id of your own", "ad_impressions comes with"]),
     "no TOML": ("[oracle]\n", "[oracle\n", ["it is not TOML"]),

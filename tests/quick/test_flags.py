@@ -51,9 +51,8 @@ def test_a_folder_with_the_name_of_a_shipped_one_is_named(tmp_path, monkeypatch,
     command(engines=["spark", "flink", "./spark"], workload="page_visits")
 
     assert capsys.readouterr().err.splitlines() == [
-        "spark is the engine that comes with this program. Write ./spark for the one in your folder spark.",
-        "page_visits is the workload that comes with this program. "
-        "Write ./page_visits for the one in your folder page_visits.",
+        "spark is the shipped engine. Write ./spark for the one in your folder spark.",
+        "page_visits is the shipped workload. Write ./page_visits for the one in your folder page_visits.",
     ]
 
 

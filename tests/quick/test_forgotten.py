@@ -131,7 +131,7 @@ def test_increments_hold_the_forgotten_run_twice():
     found = CHECKS["duplicated"](forgetful(counts(40, 60)))
 
     assert (found.outcome, found.count) == (Outcome.FAIL, 40)
-    assert "exactly batch 3 once more: the checkpoint had forgotten that run" in found.sentence
+    assert "exactly batch 3 once more: the checkpoint had lost that run" in found.sentence
 
 
 def test_several_forgotten_runs_are_named_together():

@@ -150,7 +150,7 @@ def test_a_thread_that_was_pinned_and_is_elsewhere_chose_so(monkeypatch, later):
 
     assert side.pin(frozenset({1})) == ""
     told = side.pin(frozenset({1}))
-    assert told == ("1 thread of the head chose other cores, and had to be put back" if later else "")
+    assert told == ("1 thread of the head moved to other cores, and was moved back" if later else "")
 
 
 class Recorded:

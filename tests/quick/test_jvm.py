@@ -331,7 +331,7 @@ def test_a_fetch_that_does_not_end_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(jvm, "IVY_DEADLINE_S", 0.05)
     monkeypatch.setattr(jvm, "TOLD_EVERY_S", 0.01)
 
-    with pytest.raises(HarnessError, match=r"did not end within 0\.05 s\. .* the same command again starts afresh"):
+    with pytest.raises(HarnessError, match=r"did not end within 0\.05 s\. .* Start the same command again"):
         jvm._run_ivy([slow_ivy(tmp_path, "exec sleep 60")], "toy", tmp_path / "log", lambda _: None)
 
 

@@ -74,13 +74,15 @@ def test_a_line_that_names_no_place_costs_the_whole_list_its_word(tmp_path, line
 
     assert len(named.record) == 2
     assert (
-        "late.jsonl has a line that names no place, as [partition, offset] or [partition, offset, opens]: line 2 is "
+        "late.jsonl has an invalid line; [partition, offset] or [partition, offset, opens] is expected: line 2 is "
         in named.lacks
     )
 
 
 def test_where_it_names_fewer_than_it_told_it_is_not_believed(tmp_path):
-    assert read(tmp_path, b"[0,1]\n", dropped=3).lacks == "late.jsonl names 1 event, and it told of 3 that it dropped"
+    assert (
+        read(tmp_path, b"[0,1]\n", dropped=3).lacks == "late.jsonl names 1 event, but the engine reported 3 as dropped"
+    )
 
 
 def test_only_what_lay_before_a_restart_and_behind_its_progress_may_have_been_read_twice():

@@ -142,9 +142,9 @@ def test_a_wrong_value_is_found_under_the_name_that_fits_its_kind(value, by, nam
 def test_a_check_says_of_which_values_it_is_not_asked():
     found = {each.name: each for each in checks.run_all(honest())}
 
-    assert "not asked of cents: no difference of it" in found["lost"].sentence
-    assert "not asked of cents: it may fall" in found["early"].sentence
-    assert "not asked of cents: it may fall" in found["non-monotonic"].sentence
+    assert "not applied to cents: a difference of it" in found["lost"].sentence
+    assert "not applied to cents: it may fall" in found["early"].sentence
+    assert "not applied to cents: it may fall" in found["non-monotonic"].sentence
 
 
 def test_a_sum_that_falls_is_no_step_back_and_a_count_that_falls_is_one():

@@ -199,7 +199,7 @@ def test_a_scenario_may_ask_another_question(payments):
 
 @pytest.mark.parametrize("key", ["campaigns", "probes"])
 def test_a_key_of_one_workload_is_refused_by_another(payments, key):
-    with pytest.raises(UsageError, match=f"{key} = 5 says nothing to the workload payments"):
+    with pytest.raises(UsageError, match=f"{key} = 5 has no meaning for the workload payments"):
         plan.resolve("mine", {"workload": "payments", key: 5}, {}, lambda *_: KEEPS)
 
 
@@ -210,7 +210,7 @@ def test_a_workload_that_is_none_is_refused_with_the_nearest():
 
 @pytest.mark.parametrize("engine", ["spark", "reference", "fake"])
 def test_an_engine_without_a_job_of_the_workload_is_refused(payments, engine):
-    with pytest.raises(UsageError, match=f"{engine} comes with no job of the workload payments. No shipped engine has"):
+    with pytest.raises(UsageError, match=f"{engine} has no job for the workload payments. No shipped engine has"):
         plan.resolve("mine", {"workload": "payments", "engine": engine}, {}, manifest.load)
 
 

@@ -449,7 +449,7 @@ def test_exposures_of_a_cell_add_up_and_are_cut_to_the_fault():
     ("options", "restored", "why"),
     [
         ("counts=click, means=carry", (3,), ""),
-        ("counts=click, means=carry", (), "nobody knows which events are in the state with which the new job began"),
+        ("counts=click, means=carry", (), "it is unknown which events are in the state with which the new job started"),
         ("counts=click, means=anew", (3,), REPLACED),
         ("counts=click, by=ad, means=fresh", (3,), NOT_LOOKED_AT),
         ("window=20s, means=carry", (3,), "windows of two lengths lie in the same cells of the store"),

@@ -14,21 +14,21 @@ from harness.model import Required, UsageError
 
 # A shipped scenario, and what takes away what it is about.
 WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
-    "late": ({"disorder": "mobile"}, "needs an event behind the watermark, and disorder = 'mobile' reaches 7900 ms"),
+    "late": ({"disorder": "mobile"}, "needs an event after the watermark, and disorder = 'mobile' reaches 7900 ms"),
     "storm": ({"watermark": "2m"}, "which the watermark of 120000 ms allows"),
     "page-visits-late": ({"rate": "5", "duration": "20s"}, "late_share = 0.005 makes 0.5 events late. Raise --rate"),
-    "page-visits-sliding": ({"disorder": "none"}, "needs an event behind the watermark"),
-    "page-visits-sessions": ({"disorder": "none"}, "needs an event behind the watermark"),
+    "page-visits-sliding": ({"disorder": "none"}, "needs an event after the watermark"),
+    "page-visits-sessions": ({"disorder": "none"}, "needs an event after the watermark"),
     "enrichment-late": ({"disorder": "mobile"}, "needs an event that comes 10 s late, and disorder = 'mobile' reaches"),
-    "big-state": ({"rate": "1000"}, "at most about 31,500 cells take less than 3.8 MiB, where 8 MiB are the bound"),
+    "big-state": ({"rate": "1000"}, "at most about 31,500 cells need less than 3.8 MiB, where 8 MiB is the limit"),
     "catchup": ({"backlog": "900ms"}, "9,027 events would wait, which is less than a second of the load"),
     "bursts": ({"profile": "steady"}, "needs a burst in the load, and the profile has none"),
     "square-wave": ({"profile": {"kind": "burst", "factor": 1.9}}, "needs a burst in the load"),
     "history": ({"history": "0s"}, "needs older events in files, and history is 0"),
     "bootstrap": ({"history": "0s"}, "needs older events in files"),
-    "backfill": ({"backfill": ""}, "needs a batch that counts all once more"),
-    "state": ({"states": "0"}, "needs a state that is looked into"),
-    "readers": ({"fault": "none"}, "needs somebody else who reads the results, and the fault is 'none'"),
+    "backfill": ({"backfill": ""}, "needs a batch job that counts all events again"),
+    "state": ({"states": "0"}, "needs a state that is read and judged"),
+    "readers": ({"fault": "none"}, "needs another reader of the results, and the fault is 'none'"),
 }
 # They are about a rate, a kill or a control: a check of its own judges whether there was one.
 ABOUT_NOTHING_ELSE = {

@@ -116,10 +116,10 @@ def words_of(lines):
 def test_a_state_that_was_looked_into_and_one_that_grew_have_a_line_each():
     looked = result(replace(MEASURED, growth=Growth((COMMIT,), (STEP,))))
     looked = replace(looked, spec=replace(looked.spec, states=2))
-    right = CheckResult("state", Outcome.PASS, "9 cells in 2 states are what the log says")
+    right = CheckResult("state", Outcome.PASS, "9 cells in 2 states match the log")
     looked = replace(looked, verdict=replace(looked.verdict, checks=(*CHECKED, right)))
 
-    assert line(screen.lines(looked), "state") == "  state    9 cells in 2 states are what the log says"
+    assert line(screen.lines(looked), "state") == "  state    9 cells in 2 states match the log"
     assert line(screen.lines(looked), "growth") == (
         "  growth   9 cells, 50 MB with 16 MB of memory; a commit took 7 ms in the end"
     )
@@ -294,7 +294,7 @@ def test_a_fault_that_interrupted_nothing_changes_no_word():
 def test_where_nobody_looked_the_latency_is_said_not_to_be_known():
     lines = screen.lines(result(replace(MEASURED, latency=())))
 
-    assert line(lines, "latency") == "  latency  not known: the results were not looked at while the run went on"
+    assert line(lines, "latency") == "  latency  not known: the results were not polled during the run"
 
 
 def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them():

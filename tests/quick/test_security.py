@@ -145,7 +145,7 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
     [
         (
             "sasl.passwort=secret",
-            r"sasl\.passwort is not a setting .* nearest that can is sasl\.password\. Allowed are ",
+            r"sasl\.passwort is not a setting .* nearest supported one is sasl\.password\. Allowed are ",
         ),
         ("acks=all", r"acks is not a setting"),
         ("security.protocol=secret", "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
@@ -160,17 +160,17 @@ CERTIFIED = "security.protocol=SSL\nssl.certificate.location={files}/cert.pem\n"
             "set username and password in sasl.jaas.config",
         ),
         ("sasl.username=a\nsasl.password=secret", "sets sasl.username, but with security.protocol=PLAINTEXT"),
-        (LOGIN + "sasl.mechanisms=SCRAM-SHA-256", "two different things as sasl.mechanism and sasl.mechanisms"),
+        (LOGIN + "sasl.mechanisms=SCRAM-SHA-256", "sasl.mechanism and sasl.mechanisms, which are the same setting"),
         (LOGIN + "sasl.jaas.config=secret", "sasl.jaas.config should read"),
         (LOGIN + f"sasl.jaas.config={SCRAM} required username=a password=secret;", "but PLAIN needs"),
         (LOGIN + "ssl.truststore.location={files}/store.jks", "keytool -importkeystore"),
         (LOGIN + "ssl.truststore.location={files}/ca.pem\nssl.truststore.type=JKS", "is of type JKS"),
-        (LOGIN + "ssl.truststore.password=secret", "Java only"),
+        (LOGIN + "ssl.truststore.password=secret", "only in Java"),
         (LOGIN + "ssl.ca.location={files}/none.pem", "cannot be read: No such file"),
         (LOGIN + "ssl.certificate.location={files}/cert.pem", "needs both"),
         (CERTIFIED + "ssl.key.location={files}/old.pem", r"holds no private key as PKCS#8: openssl pkcs8"),
         (CERTIFIED + "ssl.key.location={files}/locked.pem", r"PBES2.*openssl pkcs8"),
-        (LOGIN + "ssl.key.password=${env:NOT_THERE}", "no variable NOT_THERE"),
+        (LOGIN + "ssl.key.password=${env:NOT_THERE}", "variable NOT_THERE is not set"),
     ],
 )
 def test_what_cannot_be_handed_on_is_refused_without_its_secret(address, files, text, told):

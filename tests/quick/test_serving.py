@@ -71,9 +71,7 @@ def test_a_process_that_has_ended_is_not_waited_for_and_its_log_is_named(code, h
     with pytest.raises(ServiceGone) as gone:
         of(ended(code)).retry(ask, again=True)
     assert ask.times == 1
-    assert str(gone.value) == (
-        f"Redis at redis://here is gone: its process has ended {how} (its log is logs/redis.log)"
-    )
+    assert str(gone.value) == (f"Redis at redis://here is gone: its process ended {how} (its log is logs/redis.log)")
 
 
 def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
@@ -83,10 +81,10 @@ def test_one_that_runs_and_refuses_is_quoted(monkeypatch):
     with pytest.raises(ServiceGone) as gone:
         of(RUNS).retry(ask, again=True)
     assert str(gone.value) == (
-        "Redis at redis://here runs and does not serve us: NOAUTH: Authentication required. To try: put user and "
+        "Redis at redis://here runs but does not answer: NOAUTH: Authentication required. To try: put user and "
         "password into the address (its log is logs/redis.log)"
     )
-    with pytest.raises(ServiceGone, match=r"Redis at redis://here does not serve us any more: Kafka .* refused$"):
+    with pytest.raises(ServiceGone, match=r"Redis at redis://here no longer answers: Kafka .* refused$"):
         of(None).call(RefusingCall(1, HarnessError("Kafka at there refused.")))
 
 

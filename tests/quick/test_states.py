@@ -107,24 +107,24 @@ def test_behind_a_seam_by_time_a_state_lacks_what_lies_in_files_and_counts_from_
 
 
 @pytest.mark.parametrize(
-    ("asked", "more"), [(1, ""), (3, "; 3 were asked for, and no more batches ended before all was done")]
+    ("asked", "more"), [(1, ""), (3, "; 3 were requested, but no more batches ended before the load was done")]
 )
 def test_it_is_told_when_there_are_fewer_states_than_were_asked_for(asked, more):
     log, kept = events(), KeptState(1, 0, (200, 200), 0, 0)
     seen = Observed(ledger(log, below(log, kept.ends)), ())
     found = state.check(case(log, spec=replace(SPEC, states=asked), exact=True, states=(State(kept, seen),)))
 
-    assert found.sentence.endswith(f" in 1 state are what the log says, after batch 0{more}")
+    assert found.sentence.endswith(f" in 1 state match the log, after batch 0{more}")
 
 
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
-        ({"engine": "reference"}, ["reference leaves no checkpoint of Spark's", "('states')"]),
-        ({"engine": "spark-rtm"}, ["spark-rtm leaves no checkpoint"]),
+        ({"engine": "reference"}, ["reference leaves no Spark checkpoint", "('states')"]),
+        ({"engine": "spark-rtm"}, ["spark-rtm leaves no Spark checkpoint"]),
         ({"sink": "fenced"}, ["the sink 'fenced'", "keeps no state"]),
-        ({"workload": "page_visits"}, ["one count in windows"]),
-        ({"fault": "change-job(counts=click, means=carry)@batch>=8"}, ["answers two questions"]),
+        ({"workload": "page_visits"}, ["one count per window"]),
+        ({"fault": "change-job(counts=click, means=carry)@batch>=8"}, ["query changes during the run"]),
         ({"states": 101}, ["states = 101", "0 to 100"]),
     ],
 )

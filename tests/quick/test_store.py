@@ -159,7 +159,7 @@ def test_what_is_wrong_with_a_table_is_said_when_it_is_met(tmp_path):
     read = parts_of(store.open_table(LOG))
 
     assert len(next(read)["kind"]) == 0
-    with pytest.raises(MissingEvidence, match=r"log\.parquet is not what it should be: column 'kind' is not all of"):
+    with pytest.raises(MissingEvidence, match=r"log\.parquet is .*: column 'kind' is not all of"):
         sum(len(part["kind"]) for part in read)
     content = (store.path / LOG).read_bytes()
     (store.path / LOG).write_bytes(content[:4] + bytes(996) + content[1000:])

@@ -59,11 +59,11 @@ def test_the_name_of_the_only_value_may_stand_there_as_it_is():
 @pytest.mark.parametrize(
     ("key", "field", "number", "why"),
     [
-        ("{town}:{end}", "{value}", "opens", "{town} stands for nothing: there are {campaign}, {city}, {value}"),
+        ("{town}:{end}", "{value}", "opens", "{town} is unknown: the names are {campaign}, {city}, {value}"),
         ("{city}", "{value}", "opens", "{window} or {opens} or {end} is missing"),
-        ("{city}:{end}", "{value}", "", "{end} stands for nothing"),
-        ("{city}:{opens}", "{value}", "event_id", "{opens} stands for nothing"),
-        ("{city}:{end}", "", "opens", "{value} is missing, and cells of different keys would be the same"),
+        ("{city}:{end}", "{value}", "", "{end} is unknown"),
+        ("{city}:{opens}", "{value}", "event_id", "{opens} is unknown"),
+        ("{city}:{end}", "", "opens", "{value} is missing, so cells of different keys would be the same"),
         ("rides:{end}", "{value}", "opens", "{city} is missing"),
         ("{campaign}:{end}", "{value}", "opens", "{campaign} is all of the key, such as 'trips:Ulm'"),
     ],

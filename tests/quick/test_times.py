@@ -141,8 +141,8 @@ def test_a_job_that_does_not_claim_a_time_is_not_asked_for_it():
 @pytest.mark.parametrize(
     ("changed", "claim", "said"),
     [
-        ({"progress": False}, {}, "tells its progress"),
-        ({}, {"final": True}, "when a window is closed"),
+        ({"progress": False}, {}, "reports its progress"),
+        ({}, {"final": True}, "when a window closes"),
     ],
 )
 def test_a_time_that_could_not_be_judged_is_refused(changed, claim, said):
@@ -191,7 +191,7 @@ def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told)
 
     assert [row[0] for row in rows] == told
     assert f"counts by {time} time" in made.text[0]
-    assert ("nobody wrote down" in made.text[0]) is (batch_log is None)
+    assert ("was not recorded" in made.text[0]) is (batch_log is None)
     by_kafkas = int((SENT[OWN] // 10_000 != SENT[STAMPED] // 10_000).sum())
     assert f"{by_kafkas:,}" in {row[2] for row in rows}
 

@@ -82,8 +82,8 @@ def test_a_version_is_looked_up_once_and_pinned_from_then_on(outside):
     asked, outside.asked = outside.asked, []
     again, silence = heard()
 
-    assert asked[:2] == [f"looking up the packages of {ENGINE}", f"the jars of {ENGINE}"]
-    assert re.search(rf"{ENGINE} is new here: .* pinned from then on in .*pins/{ENGINE}\.", said[0])
+    assert asked[:2] == [f"resolving the packages of {ENGINE}", f"the jars of {ENGINE}"]
+    assert re.search(rf"{ENGINE} is new here. .* pinned in .*pins/{ENGINE}\.", said[0])
     assert "pyspark==4.1.1\n" in lock_file(ENGINE).read_text()
     assert [path.name for path in ready.jars] == ["connector.jar"]
     assert (again, silence, outside.asked) == (ready, [], [])

@@ -97,7 +97,7 @@ def test_one_that_never_comes_back_says_so():
     whole = behind()
     found = only(replace(whole, done=Curve(whole.done.at_s[:6], whole.done.total[:6], whole.done.took_s[:6])))
 
-    assert "not known (it told of no progress afterwards) away" in catch_up.worth_in_words(found, 7000)
+    assert "not known (it reported no progress afterwards) away" in catch_up.worth_in_words(found, 7000)
     assert found.paid.lack is Lack.NEVER
 
 
@@ -112,8 +112,11 @@ def test_each_of_two_changes_is_held_against_the_one_before():
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
-        (behind(), "200 events/s before, 1,000 events/s after, paid: 12.0 s after it, caught up without: 67.0 s after"),
-        (behind(after_per_s=200.0), "paid: never (not in the 50 s until the load ended), caught up without: 67.0 s"),
+        (
+            behind(),
+            "200 events/s before, 1,000 events/s after, paid: 12.0 s after it, would have caught up: 67.0 s after",
+        ),
+        (behind(after_per_s=200.0), "paid: never (not in the 50 s until the load ended), would have caught up: 67.0 s"),
     ],
 )
 def test_it_is_said_in_a_sentence(engine, words):
@@ -128,7 +131,7 @@ def test_it_is_said_in_a_sentence(engine, words):
 def test_the_page_says_what_the_old_orders_would_have_done_meanwhile():
     rows = {what: (value, how) for what, value, how in catch_up.rows_of(only(behind()))}
 
-    assert rows["away"] == ("10.0 s", "in which the old config would have done 2,000 events")
+    assert rows["away"] == ("10.0 s", "in which the old config would have processed 2,000 events")
     assert rows["paid"][0] == "12.0 s"
 
 

@@ -46,7 +46,7 @@ def test_ours_with_results_needs_reset(client):
 def test_a_foreign_database_is_refused_and_left_as_it_was(client, reset):
     client.mset({f"theirs{number}": "value" for number in range(9)})
     with pytest.raises(
-        UsageError, match=r"not ours to use: it has 9 keys \((theirs\d, ){5}\.\.\.\).*Nothing was written"
+        UsageError, match=r"not created by streamgauge: it has 9 keys \((theirs\d, ){5}\.\.\.\).*Nothing was written"
     ):
         claim.claim(client, reset=reset)
     assert len(client.keys("theirs*")) == client.dbsize() == 9

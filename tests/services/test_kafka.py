@@ -85,7 +85,7 @@ def test_a_broker_leaves_nothing_but_its_log_and_takes_other_ports_when_its_own_
     broker.stop()
     assert not child.alive()
     assert [path.name for path in tmp_path.iterdir()] == ["kafka.log"]
-    with pytest.raises(HarnessError, match="before it was started"):
+    with pytest.raises(HarnessError, match="before it is started"):
         _ = broker.address
 
 

@@ -147,5 +147,5 @@ def test_why_nobody_gets_through_is_said_without_the_secret(broker, tmp_path, mo
 
 def test_nobody_there_is_said():
     (port,) = free_ports(1)
-    with pytest.raises(HarnessError, match="nobody listens there"):
+    with pytest.raises(HarnessError, match="no process listens there"):
         reach(KafkaAddress(f"127.0.0.1:{port}", external=True))

@@ -116,7 +116,7 @@ def test_the_next_run_deletes_what_a_killed_one_left_and_no_more(theirs):
 
     said = made.delete_left(theirs)
 
-    assert said == [f"Deleted topic {killed}, which a run that is no longer alive left in Kafka."]
+    assert said == [f"Deleted topic {killed}, which a dead run left in Kafka."]
     left = kafka.topic_ids(theirs)
     assert killed not in left
     assert {living, bystander} <= set(left)

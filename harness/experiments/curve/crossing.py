@@ -83,7 +83,7 @@ def _believed(label: Label, least_per_s: float) -> Label:
     """A rate that was sustained for some minutes, but would not be for an hour, is undecided."""
     if label.held is not Held.YES or not label.rate_per_s > least_per_s:
         return label
-    return Label(label.rate_per_s, Held.OPEN, "held, but the curve says that it would not for long", label.visits)
+    return Label(label.rate_per_s, Held.OPEN, "sustained in the repeats, but by the curve not for long", label.visits)
 
 
 def _interval(
@@ -91,7 +91,7 @@ def _interval(
 ) -> tuple[float, float, str]:
     at = list(labels.visits(measured).values())
     if len(at) < 3:
-        return 0, 0, "fewer than three rates were visited"
+        return 0, 0, "fewer than three rates were tested"
     if told:
         apart = UNSEEN + ROUGH * told.rough
         low, high = min(told.rate_per_s, told.least_per_s) * np.exp(-apart), told.rate_per_s * np.exp(apart)
@@ -103,9 +103,9 @@ def _interval(
         return 0, 0, "p99 does not grow with the rate"
     low, high = around(low, high, measured, known)
     if low <= 0 or high / low - 1 > WIDEST:
-        return 0, 0, "the band is wider than an answer may be"
+        return 0, 0, "the interval is wider than an answer may be"
     if high > BEYOND * _highest(measured):
-        return 0, 0, "no rate as high was visited"
+        return 0, 0, "no rate as high was tested"
     return float(low), float(high), ""
 
 

@@ -68,7 +68,7 @@ def _label(rate: float, own: list[Measured], objective_ms: float, looks: int, al
         return Label(rate, Held.NO, f"at least {grown:.1%} of the offer piles up", len(own))
     if len(own) > 1 and not any(within):
         least = min(p99_ms(visit) for visit in own)
-        return Label(rate, Held.NO, f"p99 {least:,.0f} ms or more in each visit", len(own))
+        return Label(rate, Held.NO, f"p99 {least:,.0f} ms or more in each repeat", len(own))
     if why := _why_open(own, within):
         return Label(rate, Held.OPEN, why, len(own))
     return Label(rate, Held.YES, f"p99 {max(p99_ms(visit) for visit in own):,.0f} ms", len(own))
@@ -76,14 +76,14 @@ def _label(rate: float, own: list[Measured], objective_ms: float, looks: int, al
 
 def _why_open(own: list[Measured], within: list[bool]) -> str:
     if len(own) < 2:
-        return "visited once"
+        return "tested only once"
     if not all(within):
-        return "one visit keeps the objective and another does not"
+        return "one repeat meets the objective and another does not"
     if any(disagree(visit) for visit in own):
         return "progress and readers disagree"
     level = [visit for visit in own if level_ms(visit) >= LEVEL_MS]
     apart = len(level) > 1 and level[-1].plateau.from_ms - level[0].plateau.until_ms >= LEVEL_MS
-    return "" if apart else "no two visits of a minute, a minute apart"
+    return "" if apart else "no two repeats of a minute, a minute apart"
 
 
 def level_ms(visit: Measured) -> int:

@@ -62,6 +62,6 @@ def _interval(each: Sequence[Answer]) -> tuple[float, float, str]:
         return 0, 0, f"{len(each) - len(ends)} of {len(each)} lives say nothing: {unknown}"
     lows, highs = np.array(ends).T
     if lows.max() > highs.min():
-        return 0, 0, f"one life ends at {highs.min():,.0f}/s where another begins at {lows.max():,.0f}/s"
+        return 0, 0, f"one engine run ends at {highs.min():,.0f}/s where another begins at {lows.max():,.0f}/s"
     low, high = lows.mean(), highs.mean()
     return float(low + IN_BELOW * (high - low)), float(high - IN_ABOVE * (high - low)), ""

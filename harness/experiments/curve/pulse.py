@@ -62,7 +62,7 @@ def _why_not(burst: Measured, after: Measured) -> str:
     if burst.plateau.rate_per_s < LEAST_TIMES * after.plateau.rate_per_s:
         return "the generator could send no burst"
     if not np.isfinite(np.concatenate((burst.backlog, after.backlog))).any():
-        return "nothing tells how much was waiting"
+        return "the backlog is not known"
     if len(after.batch_took_ms) and len(burst.batch_took_ms) < LEAST_STEPS:
         return f"fewer than {LEAST_STEPS} batches ended while it lasted"
     return ""

@@ -92,16 +92,16 @@ def _refuse_unlike(found: Baseline, flags: Mapping[str, Any], burst_events: int)
     if then != now:
         raise UsageError(
             f"{found.path} was measured with {_shown(then)}, and this gate is asked for with {_shown(now)}: other "
-            f"events have other costs. Say the same, or measure another baseline. {ANEW}"
+            f"events have other costs. Give the same flags, or measure another baseline. {ANEW}"
         )
     if burst_events not in (0, found.entry.burst_events, found.burst_events):
         raise UsageError(
             f"{found.path} was measured with bursts of {found.burst_events:,} events, not {burst_events:,}: leave "
-            "--burst out, and they will be the same."
+            f"--burst out, which uses the same size."
         )
     if COST.name not in {each.metric for each in _usable(found.entry)}:
         has = ", ".join(each.metric for each in _usable(found.entry)) or "no metric at all"
-        raise UsageError(f"{found.path} does not tell the {COST.name}, which decides; it has {has}. {ANEW}")
+        raise UsageError(f"{found.path} lacks the {COST.name}, which is decisive; it has {has}. {ANEW}")
 
 
 def _scenario(flags: Mapping[str, Any]) -> dict[str, str]:

@@ -49,11 +49,11 @@ def look_up(text: str, engine: str, workload: str) -> Candidate:
         where = f"no commit of the repository {top}" if top else "no commit: this folder is in no repository"
         raise UsageError(
             f"{text!r} is neither an engine ({', '.join(manifests.IDS)}; {', '.join(manifests.IN_VERSIONS)}, "
-            f"spark/SINK) nor the path of a manifest or a job, and {where}. A branch that was not fetched is not "
-            "there: CI needs fetch-depth: 0."
+            f"spark/SINK) nor the path of a manifest or a job, and {where}. A branch must be fetched first: CI "
+            f"needs fetch-depth: 0."
         )
     if not engine:
-        raise UsageError(f"{text!r} is a commit: say with --engine PATH where in {top} the manifest of the job lies.")
+        raise UsageError(f"{text!r} is a commit: give the path of the job's manifest in {top} with --engine PATH.")
     inside = _inside(Path(top), engine)
     if not _git(Path(top), "ls-tree", "--name-only", commit, str(inside)):
         raise UsageError(f"{text} has no {inside}: was it moved? --engine is a path in {top}.")

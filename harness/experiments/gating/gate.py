@@ -35,7 +35,8 @@ ANY = 1e9  # the threshold of a recording: nothing is too slow
 TINY = 1e-9
 NO_COST = (
     "no cost can be compared: an engine takes as much CPU with nothing to do as with a burst, or nothing was recorded "
-    "of a side. Send more at once with --burst, or let the job wait for records instead of asking for them all the time"
+    "of a side. Send more events per burst with --burst, or let the job block on records instead of polling all the "
+    "time"
 )
 
 
@@ -144,10 +145,15 @@ class Effect:
             return f"the base differs from itself by {self.control.estimate - 1:+.1%}"
         starts = many(len(self.starts), "start")
         if self.detectable <= self.threshold:
-            return f"{starts} can't tell whether that is less or more than {self.threshold:.0%}"
+            return f"{starts} can't show whether that is less or more than {self.threshold:.0%}"
         needed = self.starts_needed
-        return f"{starts} can tell no less than {self.detectable:.1%}, and {self.threshold:.0%} is asked for: " + (
-            f"about {needed} starts are needed" if needed else "the baseline itself tells no less; record it anew"
+        return (
+            f"{starts} can detect no less than {self.detectable:.1%}, but the threshold is {self.threshold:.0%}: "
+            + (
+                f"about {needed} starts are needed"
+                if needed
+                else "the baseline itself can detect no less; record it again"
+            )
         )
 
 
@@ -305,8 +311,8 @@ class Gated:
         head = self.sides[HEAD]
         if self.clash:
             return (
-                f"the base crashed: {self.clash}. Can't it run beside itself? A gate runs three engines at the same "
-                "time: let the job take any port that is free, and folders of its own"
+                f"the base crashed: {self.clash}. A gate runs three engines at the same time. Let the job use "
+                f"any free port, and folders of its own"
             )
         if head.outcome is Outcome.FAIL:
             base = self.sides[BASE]
@@ -319,7 +325,7 @@ class Gated:
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
             few = f"{many(self.starts, 'start is', 'starts are')} too few to compare anything"
-            more = f"{few}: it takes {FEWEST_STARTS} at the least, so raise --budget"
+            more = f"{few}: at least {FEWEST_STARTS} are needed, so raise --budget"
             return NO_COST if self.starts >= FEWEST_STARTS else more
         told = [self.effects[0]]
         if self.answer is Answer.REGRESSED:

@@ -153,7 +153,7 @@ class NoHistoryError(UsageError):
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"{why}. What `streamgauge gate --history FILE` writes is expected: a line of JSON for each gate."
+            f"{why}. What `streamgauge gate --history FILE` writes is expected: one line of JSON per gate."
         )
         self.why = why
 
@@ -324,7 +324,7 @@ def _of(file: Path) -> tuple[dict[bytes, Entry], list[PassedOver]]:
         except (ValueError, RecursionError) as error:
             half = number == len(lines) and isinstance(error, msgspec.DecodeError)
             half = half and not isinstance(error, msgspec.ValidationError)  # a whole line, but no gate
-            why = "it is cut off, as by a gate that was killed" if half else _why(line, error)
+            why = "it is cut off; the gate may have been killed" if half else _why(line, error)
             wrong.append(PassedOver(file, number, why))
     return found, wrong
 

@@ -128,7 +128,7 @@ def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[M
     if wrong := next((life for life in lives if _ends_all(life)), None):
         return Found(Outcome.FAIL, f"no rate of an engine that failed: {_as_part(wrong.sentence)}", None)
     if answer is None:
-        unknown = next((life.sentence for life in lives if life.outcome is not Outcome.PASS), "no life was finished")
+        unknown = next((life.sentence for life in lives if life.outcome is not Outcome.PASS), "no engine run finished")
         return Found(Outcome.UNKNOWN, f"nothing is known of any rate: {_as_part(unknown)}", None)
     sentence = _sentence(answer, measured, objective_ms)
     if not finished(settings, lives):
@@ -158,7 +158,7 @@ def _sentence(answer: crossing.Answer, measured: Sequence[Measured], objective_m
         low, high = digits(answer.low_per_s), digits(answer.high_per_s)
         return f"p99 crosses {objective_ms:,.0f} ms between {low} and {high} events/s"
     held = highest_held(answer.labels)
-    at_least = f"{held.rate_per_s:,.0f} events/s held" if held else _lowest(answer.labels)
+    at_least = f"{held.rate_per_s:,.0f} events/s sustained" if held else _lowest(answer.labels)
     if too_much := _missed_everywhere(measured, objective_ms):
         return too_much
     if limit_per_s := generators_limit_per_s(measured):
@@ -173,7 +173,7 @@ def _missed_everywhere(measured: Sequence[Measured], objective_ms: float) -> str
         return ""
     lowest_per_s = min(halves)
     return (
-        f"at no rate was half of the events within {objective_ms:,.0f} ms: at {lowest_per_s:,.0f}/s, the lowest, p50 "
+        f"at no rate were half of the events within {objective_ms:,.0f} ms: at {lowest_per_s:,.0f}/s, the lowest, p50 "
         f"is {halves[lowest_per_s]:,.0f} ms; ask for more with --objective-p99-ms"
     )
 
@@ -181,8 +181,8 @@ def _missed_everywhere(measured: Sequence[Measured], objective_ms: float) -> str
 def _lowest(known: Sequence[Label]) -> str:
     failed = [label for label in known if label.held is Held.NO]
     if not failed:
-        return "no rate was shown to hold"
-    return f"no rate held, and the lowest of them, {failed[0].rate_per_s:,.0f}/s, failed: {failed[0].reason}"
+        return "no rate was shown to be sustained"
+    return f"no rate was sustained, and the lowest of them, {failed[0].rate_per_s:,.0f}/s, failed: {failed[0].reason}"
 
 
 def highest_held(known: Sequence[Label]) -> Label | None:

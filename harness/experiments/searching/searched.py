@@ -81,8 +81,8 @@ def engine_of(folder: Folder) -> str:
 def refuse_an_older(folder: Folder) -> None:
     if folder.holds(OF_BEFORE):
         raise UsageError(
-            f"{short_path(folder.path)} was begun by an earlier version, which searched in another way. It can't be "
-            "read any more. Search anew: streamgauge search."
+            f"{short_path(folder.path)} was started by an earlier version with another search method, and can't be "
+            f"read any more. Start a new search: streamgauge search."
         )
 
 

@@ -19,8 +19,8 @@ def check(case: RunFacts) -> CheckResult:
     return CheckResult(
         "ambiguous",
         Outcome.FAIL,
-        f"{many(len(found), 'cell has', 'cells have')} two values or more, and which one is read "
-        "is chance: the first one is "
+        f"{many(len(found), 'cell has', 'cells have')} two values or more, so the value that is read is arbitrary; "
+        f"the first one is "
         f"{case.cell_name(found[0].cell)} with {join(found[0].texts)}",
         word="ambiguous",
         count=len(found),

@@ -19,10 +19,10 @@ NAME = "backfill"
 
 def check(case: RunFacts) -> CheckResult:
     if case.backfill is None:
-        return CheckResult(NAME, Outcome.PASS, "nobody asked for it")
+        return CheckResult(NAME, Outcome.PASS, "not requested")
     if case.backfill.broke_off or case.backfilled is None:
-        why = case.backfill.broke_off or "what it had counted could not be read"
-        return CheckResult(NAME, Outcome.FAIL, f"the batch has no answer: {why}", "backfill", blame="engine")
+        why = case.backfill.broke_off or "the counts of the batch job could not be read"
+        return CheckResult(NAME, Outcome.FAIL, f"the batch job has no result: {why}", "backfill", blame="engine")
     if wrong := _wrong(case, case.backfilled):
         few, more = (sum(max(0, sign * d.surplus) for d in wrong) for sign in (-1, 1))
         sentence = f"the batch counts {few:,} too few and {more:,} too many in {many(len(wrong), 'cell')}"
@@ -50,16 +50,16 @@ def _because(case: RunFacts, seen: Observed) -> str:
     half = case.half_backfilled
     if half is None or not half.counts or seen.counts - _everything(case) != half.counts:
         return ""
-    return ": exactly what it had written when it was killed, so that it adds to what it finds"
+    return ": exactly what it had written when it was killed, so it adds to the results that it finds"
 
 
 def _missed(case: RunFacts, seen: Observed) -> str:
     """Return why the requested kill proves nothing; "" if it came between the first and the last write."""
     if case.half_backfilled is None:
-        return "it was not killed: it was done before it was seen to have written half"
+        return "it was not killed, because it was done before half of its results were seen"
     if 0 < len(case.half_backfilled.counts) < len(seen.counts):
         return ""
-    return f"its kill proves nothing: {_half(case.half_backfilled, seen)} were written by then"
+    return f"its kill does not prove anything: {_half(case.half_backfilled, seen)} were written by then"
 
 
 def _landed(case: RunFacts, seen: Observed) -> str:

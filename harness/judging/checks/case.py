@@ -49,7 +49,7 @@ from harness.util.texts import many, when_of_load
 from workloads.base import NEVER, NULL, Kind, Oracle
 
 EXAMPLES = 5
-NOBODY_LOOKED = "the results were not looked at while the run went on"
+NOBODY_LOOKED = "the results were not polled during the run"
 
 Ints = NDArray[np.int64]
 
@@ -299,7 +299,7 @@ class RunFacts:
         """Format how long a glitch lasted, and since when."""
         since = f"from {self.when(glitch.from_us)}"
         if glitch.until_us is None:
-            return f"{since} to the last look"
+            return f"{since} to the last poll"
         return f"for {(glitch.until_us - glitch.from_us) / 1e6:.1f} s {since}"
 
     def glimpsed(self, glitch: Glitch, expected: str) -> Witness:
@@ -323,7 +323,11 @@ class RunFacts:
         by = "" if NULL in (difference.must, difference.seen) else f"{difference.surplus:+d}; "
         ids = tuple(f"{int(i):012x}" for i in self.events.id[rows][:EXAMPLES])
         batches = tuple(int(b) for b in np.unique(self.batch[rows]) if b != NO_BATCH)
-        touched = f"batches {join(batches)} touched it" if batches else "no batch log says which batches touched it"
+        touched = (
+            f"batches {join(batches)} touched it"
+            if batches
+            else "there is no batch log with the batches that touched it"
+        )
         from_ms, until_ms = self.span_of(difference.cell)
         return Witness(
             cell=self.cell_name(difference.cell),

@@ -51,7 +51,7 @@ def _others(case: RunFacts, over: list[Difference]) -> str:
     if len({case.window(d.cell) for d in grown}) <= FEW * len(windows):
         return ""
     larger = many(len(grown), "value of the same windows is", "values of the same windows are")
-    return f": the job counts events that do not count here, because {larger} too large as well"
+    return f": the job counts events that must not count here, because {larger} too large as well"
 
 
 def _cause(case: RunFacts, over: list[Difference]) -> str:

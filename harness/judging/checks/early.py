@@ -29,9 +29,7 @@ def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("early", case)
     if _another_question(case):
-        return CheckResult(
-            "early", Outcome.PASS, "not looked for: until the change its cells answered another question"
-        )
+        return CheckResult("early", Outcome.PASS, "not checked: before the change the cells answered another query")
     seen = case.watched
     code, count = seen.cell, seen.count
     most = _most_by(case, seen)
@@ -44,7 +42,7 @@ def check(case: RunFacts) -> CheckResult:
     return CheckResult(
         "early",
         Outcome.FAIL,
-        f"{many(len(firsts), 'cell')} held more than was possible by then",
+        f"{many(len(firsts), 'cell')} held more than the events sent by then allow",
         word="early",
         count=len(firsts),
         blame="engine",

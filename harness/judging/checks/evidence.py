@@ -14,8 +14,8 @@ from workloads.base import NEVER
 FAILED_FIRST = CheckResult(
     "first verdict",
     Outcome.UNKNOWN,
-    "the first verdict of this run was FAIL, and by its files it is right now: they were changed together with their "
-    "digests, or this version judges otherwise; run it again",
+    "the first verdict of this run was FAIL, but by its files it is right now. The files were changed together with "
+    "their digests, or this version judges differently; run it again",
     word="contradicted",
     count=1,
     blame="evidence",

@@ -31,8 +31,8 @@ EDGES_US = (np.array(EDGES_S) * 1e6).astype(np.int64)
 WIDEST_US, NEARER = 10_000_000, 12
 CLOSE_US = 20_000
 BEHIND = (
-    "they came more than {:.1f} s behind the newest event, and in time for their windows: the job drops late events "
-    "by their own time. Let it wait for the end of the window and the declared lateness"
+    "they came more than {:.1f} s behind the newest event, and in time for their windows: the job drops events "
+    "by their own lateness. It must wait for the end of the window plus the declared lateness"
 )
 UNLIKE = 0.1  # the share of the missing events by which an explanation may be wrong
 STEPS, READING_STEPS = 8, 40  # numbers of watermarks to try, up to the declared one
@@ -105,7 +105,7 @@ def by_watermark(case: RunFacts) -> str:
     if best_ms is None:
         return _behind(case, found)
     if not case.drops_late:
-        return 'they came after their window had ended: the job drops late events, and its manifest says late = "keep"'
+        return 'they came after their window had ended: the job drops late events, but its manifest has late = "keep"'
     return SHORTER.format(case.spec.watermark_ms / 1000) if best_ms < case.spec.watermark_ms else ""
 
 
@@ -149,8 +149,8 @@ def by_forgotten_names(case: RunFacts) -> str:
     if any(-d.surplus > maybe.count(d.cell) for d in case.differences_of(COUNTS) if d.surplus < 0):
         return ""
     return (
-        "all of it may have been late, and late.jsonl does not name it (a name has to be on disk before the offset "
-        "behind its event is committed)"
+        "all of it may have been late, but late.jsonl does not name it (a name must be on disk before the offset "
+        "after its event is committed)"
     )
 
 
@@ -217,7 +217,7 @@ def _hole(found: Missing, edges_us: Ints, back_us: int) -> _Hole:
 def _in_words(case: RunFacts, fault: FaultReport, hole: _Hole) -> str:
     noun = "restart" if case.engine.restarts else "pause" if "pause" in fault.spec.action else "fault"
     restart = f"the {noun} at {clock(fault.at_ms)} ({_since_s(case, fault.at_ms * 1000)}, {fault.spec.text})"
-    state, older = (": the engine came back without its state", ": the engine came back with an older state")
+    state, older = (": the engine restarted without its state", ": the engine restarted with an older state")
     if not case.engine.restarts:
         state = older = ""
     if hole.whole:

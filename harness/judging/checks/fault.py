@@ -10,7 +10,7 @@ def check(case: RunFacts) -> CheckResult:
     if not case.spec.fault.planned:
         return CheckResult("fault", Outcome.PASS, "no fault was planned")
     if not case.faults:
-        return _unknown(f"{case.spec.fault.text} was planned, and nothing says that it was tried")
+        return _unknown(f"{case.spec.fault.text} was planned, but no record shows that it was tried")
     for report in case.faults:
         if not report.reachable:
             return _unknown(f"{report.spec.text} is n/a: {report.proof.removeprefix('n/a: ')}")

@@ -17,11 +17,11 @@ SUMS = frozenset({Kind.SUM, Kind.PER_EVENT})
 OTHERS = SUMS | {Kind.MONOTONE}
 # The kinds of values that a check judges, and why no others.
 ASKED = {
-    "lost": (GROWING, "no difference of it is a number of what is missing"),
-    "duplicated": (COUNTS, "an event that counts twice makes it no larger"),
+    "lost": (GROWING, "a difference of it does not show how many events are missing"),
+    "duplicated": (COUNTS, "an event that counts twice does not raise it"),
     "wrong": (OTHERS, "it is judged by `lost` and `duplicated`"),
-    "unaccounted": (COUNTS, "it is no number of events"),
-    "masked": (COUNTS, "it is no number of events"),
+    "unaccounted": (COUNTS, "it does not count events"),
+    "masked": (COUNTS, "it does not count events"),
     "early": (GROWING, "it may fall"),
     "stale": (GROWING, "it may fall"),
     "non-monotonic": (GROWING, "it may fall"),
@@ -47,7 +47,7 @@ def with_others(case: RunFacts, result: CheckResult) -> CheckResult:
     left_out = _left_out(case, result.name)
     if not left_out or result.outcome is Outcome.FAIL:  # keep the sentence that a reader sees first short
         return result
-    return replace(result, sentence=f"{result.sentence}; not asked of {join(left_out)}: {ASKED[result.name][1]}")
+    return replace(result, sentence=f"{result.sentence}; not applied to {join(left_out)}: {ASKED[result.name][1]}")
 
 
 def _left_out(case: RunFacts, name: str) -> list[str]:

@@ -20,7 +20,7 @@ def check(case: RunFacts) -> CheckResult:
     if not case.drops_late:
         return CheckResult("late", Outcome.PASS, "this sink keeps late events, so none may be missing")
     if not case.exact and case.engine.state != "drained" and not case.complete:
-        sentence = f"what the cells lack may be late or only unseen: the engine is {case.engine.state}"
+        sentence = f"missing events may be late or not yet visible: the engine is {case.engine.state}"
         return CheckResult("late", Outcome.UNKNOWN, sentence, blame="engine")
     count = case.late_dropped
     how, dropped = _how_known(case, count), _dropped(case, count)
@@ -62,7 +62,9 @@ def _lost(case: RunFacts, cause: str) -> CheckResult:
     """
     missing, short = -sum(d.surplus for d in case.lacking), case.differences_of(COUNTS)
     if any(d.surplus < 0 for d in short):
-        return CheckResult("late", Outcome.UNKNOWN, f"what is missing was not late, but lost: {cause}", blame="engine")
+        return CheckResult(
+            "late", Outcome.UNKNOWN, f"the missing events were not late but lost: {cause}", blame="engine"
+        )
     events = case.events_said(missing, " is", " are")
     sentence = f"{events} missing from {many(len(case.lacking), 'cell')}{case.in_several}: {cause}"
     return CheckResult("late", Outcome.FAIL, sentence, "lost", missing, "engine", case.witnesses(case.lacking))
@@ -80,7 +82,7 @@ def _how_known(case: RunFacts, count: int) -> str:
 def _why_inferred(case: RunFacts) -> str:
     if case.batch_log:
         return case.batch_log.note
-    return case.named.lacks if case.named else "there is no batch log that says which"
+    return case.named.lacks if case.named else "there is no batch log with the dropped events"
 
 
 def _witnesses(case: RunFacts) -> tuple[Witness, ...]:

@@ -31,7 +31,7 @@ def check(case: RunFacts) -> CheckResult:
         verb = "were" if audit.removed else "are"
         sentence = f"all {audit.planned:,} planned records {verb} in the Kafka log, once each{since}"
         if case.throttled:
-            sentence = f"{case.throttled}; {sentence}, and not when they were planned"
+            sentence = f"{case.throttled}; {sentence}, but later than planned"
             return CheckResult("log", Outcome.UNKNOWN, sentence, word="unserved", blame="evidence")
         return CheckResult("log", Outcome.PASS, sentence)
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]

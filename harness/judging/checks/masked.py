@@ -24,8 +24,8 @@ def check(case: RunFacts) -> CheckResult:
     missing = [cell for cell in right if cell not in case.observed.sums]
     if missing and case.engine.state in ("drained", "unsettled"):
         sentence = (
-            f"{len(missing):,} of {many(len(right), 'cell')} that are counted right hold no sums to prove it by; "
-            "checksum = true in the manifest says that the job writes them"
+            f"{len(missing):,} of {many(len(right), 'cell')} that have the right count but no checksum to "
+            f"prove it; checksum = true in the manifest promises checksums"
         )
         return CheckResult("masked", Outcome.UNKNOWN, sentence, "no sums", len(missing), "engine")
     expected = _expected(case)

@@ -15,15 +15,15 @@ def check(case: RunFacts) -> CheckResult:
     difference = case.log_ledger - case.tape_ledger
     if not len(difference):
         return CheckResult(
-            "oracle", Outcome.PASS, "the fold of the tape and the recount of the log agree in every cell"
+            "oracle", Outcome.PASS, "the counts expected from the tape and those from the log agree in every cell"
         )
     if case.cut_short:
-        return CheckResult("oracle", Outcome.UNKNOWN, "the load was cut short, so the tape's fold is not in the log")
+        return CheckResult("oracle", Outcome.UNKNOWN, "the load was cut short, so the log does not match the tape")
     worst = sorted(difference.items(), key=lambda item: -abs(item[1]))[:5]
     return CheckResult(
         "oracle",
         Outcome.UNKNOWN,
-        f"the fold of the tape and the recount of the log differ in {many(len(difference), 'cell')}",
+        f"the counts expected from the tape and those from the log differ in {many(len(difference), 'cell')}",
         word="oracle",
         count=len(difference),
         blame="evidence",
@@ -32,7 +32,7 @@ def check(case: RunFacts) -> CheckResult:
                 case.cell_name(cell),
                 str(case.tape_ledger.count(cell)),
                 str(case.log_ledger.count(cell)),
-                f"recount {by:+d} against the tape",
+                f"log {by:+d} against the tape",
             )
             for cell, by in worst
         ),

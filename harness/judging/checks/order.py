@@ -18,8 +18,8 @@ def check(case: RunFacts) -> CheckResult:
         return CheckResult("order", Outcome.PASS, "this sink claims no order")
     if not case.observed.left:
         sentence = (
-            "the results say of no output when it left: their records are no outputs of events. in_order = true in the "
-            "manifest is for those alone"
+            "the results do not record when an output left, because their records are not outputs of events. "
+            "in_order = true in the manifest is only for such outputs"
         )
         return CheckResult("order", Outcome.UNKNOWN, sentence, word="no order", blame="evidence")
     cells, times_ms = _left(case)
@@ -33,7 +33,7 @@ def check(case: RunFacts) -> CheckResult:
     return CheckResult(
         "order",
         Outcome.FAIL,
-        f"{many(len(behind), 'output')} left behind one of a newer event of their key",
+        f"{many(len(behind), 'output')} left after the output of a newer event of the same key",
         word="out of order",
         count=len(behind),
         blame="engine",

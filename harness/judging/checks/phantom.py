@@ -79,7 +79,7 @@ def _for_a_while(case: RunFacts, visitors: Sequence[Glitch]) -> list[str]:
         return []
     first = visitors[0]
     return [
-        f"{counted(visitors, 'result')} that nobody expects stood there for a while, the first one, {first.where}, "
+        f"{counted(visitors, 'result')} that no event explains existed for a while, the first one, {first.where}, "
         f"{case.while_of(first)}"
     ]
 

@@ -16,19 +16,19 @@ from harness.model import CheckResult, Outcome
 NAME = "question"
 FEWEST_CELLS = 50
 RIGHT = {
-    CutoverRule.CARRY: "the old question below the seam, the new one from there on, as declared (carry)",
-    CutoverRule.FRESH: "the new question of everything, as declared (fresh)",
-    CutoverRule.ANEW: "the new question from the seam on, and nothing of the old one in its cells, as declared (anew)",
+    CutoverRule.CARRY: "the old query before the seam and the new one after it, as declared (carry)",
+    CutoverRule.FRESH: "the new query over all events, as declared (fresh)",
+    CutoverRule.ANEW: "the new query after the seam, without counts of the old one in its cells, as declared (anew)",
 }
 UNPROVEN = {
-    "no seam": "nobody knows which events are in the state with which the new job began",
+    "no seam": "it is unknown which events are in the state with which the new job started",
     "vacuous": f"{{}} cells have events on both sides of the change, and fewer than {FEWEST_CELLS} prove nothing",
 }
 WRONG = {
     "collision": "windows of two lengths lie in the same cells of the store",
-    "ignored": "the new question was ignored: all cells hold what the old one asks for",
-    "partial": "the new question is answered only from the seam on",
-    "residue": "what is wrong was left there by the old job, and nobody has written it anew",
+    "ignored": "the new query was ignored: all cells hold the counts of the old one",
+    "partial": "the new query was applied only after the seam",
+    "residue": "the wrong values were written by the old job, and the new one did not rewrite them",
 }
 # Other checks report the same counts. Which of these do depends on the batch that the change met.
 BESIDE_IT = frozenset({"lost", "duplicated", "phantom", "masked", "non-monotonic", "early", "stale"})
@@ -37,16 +37,16 @@ BESIDE_IT = frozenset({"lost", "duplicated", "phantom", "masked", "non-monotonic
 def check(case: RunFacts) -> CheckResult:
     change = case.change
     if change is None:
-        return CheckResult(NAME, Outcome.PASS, "it stayed the same")
+        return CheckResult(NAME, Outcome.PASS, "the query did not change")
     if word := _unproven(change):
         return CheckResult(NAME, Outcome.UNKNOWN, UNPROVEN[word].format(change.both_sides), word, blame="evidence")
     if case.engine.state != "drained":
-        return CheckResult(NAME, Outcome.PASS, "the engine did not reach the end: other checks say so")
+        return CheckResult(NAME, Outcome.PASS, "the engine did not reach the end; see other checks")
     if word := _way(case, change):
         found = case.differences
         return CheckResult(NAME, Outcome.FAIL, WRONG[word], word, len(found), "engine", case.witnesses(found))
     if case.differences:
-        return CheckResult(NAME, Outcome.PASS, "no other question explains what is wrong; other checks say what is")
+        return CheckResult(NAME, Outcome.PASS, "no other query explains the wrong cells; see other checks")
     return CheckResult(NAME, Outcome.PASS, RIGHT[change.means])
 
 

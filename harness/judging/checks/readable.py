@@ -34,7 +34,7 @@ def check(case: RunFacts) -> CheckResult:
             ),
         )
     others = sum(s.kind == "key" for s in case.observed.strays)
-    beside = f"; {many(others, 'key')} that are no results were left alone" if others else ""
+    beside = f"; {many(others, 'key')} that are not results were ignored" if others else ""
     after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
     explained = f"; {len(seen):,} could not be read after {after}, which explains it" if seen else ""
     return CheckResult("readable", Outcome.PASS, f"every count is a whole number{explained}{beside}")

@@ -24,7 +24,7 @@ def counted_twice(case: RunFacts, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     for runs in _stretches(case):
         if _is(case, _in_any(case, runs), surplus):
-            return f"exactly {_name(runs)} once more: the checkpoint had forgotten that run"
+            return f"exactly {_name(runs)} once more: the checkpoint had lost that run"
     return ""
 
 
@@ -39,7 +39,7 @@ def skipped(case: RunFacts, short: list[Difference]) -> str:
         for where, skips in (("", True), (" in campaigns of its first run", fenced)):
             if _is(case, again & ~first & skips, missing):
                 more = f"exactly what {_name(runs)} had more{where} when planned anew"
-                return f"{more}: the checkpoint had forgotten the first run"
+                return f"{more}: the checkpoint had lost the first run"
     return ""
 
 

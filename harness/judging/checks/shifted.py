@@ -30,7 +30,7 @@ def check(case: RunFacts) -> CheckResult:
         left = _moved(case, by_ms).differences(case.observed.counts)
         if len(left) <= UNLIKE * len(wrong):
             return _named(case, by_ms, wrong, left)
-    return CheckResult(NAME, Outcome.PASS, "no other name of the windows explains what is wrong")
+    return CheckResult(NAME, Outcome.PASS, "no other window name explains the wrong cells")
 
 
 def _candidates(case: RunFacts) -> list[int]:

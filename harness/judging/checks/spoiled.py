@@ -23,5 +23,5 @@ def unless_explained(case: RunFacts, result: CheckResult) -> CheckResult:
     why = (case.evicted if result.name in BY_EVICTION else "") or (case.cut if result.name in BY_A_CUT_LOG else "")
     if not why or result.outcome is not Outcome.FAIL:
         return result
-    sentence = f"{why}, which may be why: {result.sentence}"
+    sentence = f"{why}, which may be the cause: {result.sentence}"
     return replace(result, outcome=Outcome.UNKNOWN, sentence=sentence, word="unserved", blame="evidence")

@@ -32,7 +32,7 @@ def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("stale", case)
     if not case.told:
-        words = "no line of progress.jsonl says when the engine was done with a cell, so this is not judged"
+        words = "not judged: no line of progress.jsonl shows when the engine was done with a cell"
         return CheckResult("stale", Outcome.PASS, words, asked=False)
     if odd := _outside(case):
         return _no_moments(case, odd)
@@ -89,8 +89,8 @@ def _no_moments(case: RunFacts, odd: list[Progress]) -> CheckResult:
     return CheckResult(
         "stale",
         Outcome.UNKNOWN,
-        f"`at` of {len(odd):,} of {many(len(case.told), 'line')} of progress.jsonl lies outside "
-        "of the run: it has to be in "
+        f"`at` of {len(odd):,} of {many(len(case.told), 'line')} of progress.jsonl is outside of the run: it must "
+        f"be in "
         f"{Progress.UNIT}, here from {begun_ms} to {ended_ms}; the first such line is of batch {odd[0].batch} and has "
         f'"at": {odd[0].at_ms}',
         word="no moments",

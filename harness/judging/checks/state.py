@@ -24,7 +24,7 @@ OLD, FORGOTTEN, HELD_BACK, WRONG, NOT_EVICTED = "old state", "forgotten", "held 
 SAID = {
     OLD: "the state was that of an earlier batch, which is wrong for {}",
     FORGOTTEN: "the state lacked {}, whose next events begin anew",
-    HELD_BACK: "the state held {} of which the results have nothing",
+    HELD_BACK: "the state held {} that the results do not have",
     WRONG: "the state was wrong for {}",
     NOT_EVICTED: "the state still held {} that the watermark had passed",
 }
@@ -43,7 +43,7 @@ class Odd:
 
 def check(case: RunFacts) -> CheckResult:
     if not case.spec.states:
-        return CheckResult("state", Outcome.PASS, "nobody asked for it")
+        return CheckResult("state", Outcome.PASS, "not requested")
     if why := unknown(case):
         return CheckResult("state", Outcome.UNKNOWN, why, word="no state", blame="evidence")
     found = [odd for state in case.states for odd in odds(case, state)]
@@ -65,11 +65,11 @@ def check(case: RunFacts) -> CheckResult:
 def unknown(case: RunFacts) -> str:
     """Return why the state can't be judged; "": it can."""
     if case.states_unread:
-        return f"it was kept, and could not be read: {case.states_unread}"
+        return f"it was stored but could not be read: {case.states_unread}"
     if not case.states:
-        return "no batch came to its end whose state could be copied"
+        return "no batch finished while its state could be copied"
     if not case.exact and case.permitted.any():
-        return "nobody says which events were dropped as late, so that nobody knows what has to be in it"
+        return "no file names the events that were dropped as late, so the expected state is unknown"
     return ""
 
 
@@ -77,8 +77,8 @@ def _right(case: RunFacts) -> str:
     cells = sum(len(state.held.counts) for state in case.states)
     which = _after(state.kept.batch for state in case.states)
     fewer = len(case.states) < case.spec.states
-    asked = f"; {case.spec.states} were asked for, and no more batches ended before all was done" if fewer else ""
-    return f"{many(cells, 'cell')} in {many(len(case.states), 'state')} are what the log says, {which}{asked}"
+    asked = f"; {case.spec.states} were requested, but no more batches ended before the load was done" if fewer else ""
+    return f"{many(cells, 'cell')} in {many(len(case.states), 'state')} match the log, {which}{asked}"
 
 
 def _after(batches: Iterable[int]) -> str:

@@ -17,11 +17,11 @@ ONLY_WHEN_STOPPED = "only when stopped"
 def check(case: RunFacts) -> CheckResult:
     after = case.after_stop
     if after is None:
-        return _passed("not looked for: this run's results were read once only, before its engine was stopped")
+        return _passed("not checked: the results of this run were read only once, before its engine was stopped")
     if after.error:
         sentence = f"after the engine was stopped the results could not be read again: {after.error}"
         if case.blind:  # results may come from a program that queries the running engine
-            return _passed(f"not looked for: {sentence}")
+            return _passed(f"not checked: {sentence}")
         return CheckResult("stopped", Outcome.UNKNOWN, sentence, "not read again", blame="evidence")
     if after.observed is None:
         return _passed("not judged: before it could be stopped, the engine had ended or its results were unreadable")

@@ -35,7 +35,7 @@ def check(case: RunFacts) -> CheckResult:
         f"{late:,} late",
         f"{lost:,} missing",
         f"-{double:,} too many",
-        f"{untold:,} in windows that nothing has closed",
+        f"{untold:,} in windows that are still open",
     )
     records, beside = many(case.audit.found, "record"), f"{other:,} that do not count"
     balance = f"{records} = {_sum(*parts, beside)}"
@@ -68,7 +68,7 @@ def _expected_is_what_the_log_holds(case: RunFacts) -> list[str]:
     if must == least and must <= may <= countable:
         return []
     return [
-        f"the log holds {many(countable, 'countable event')}, of which {least:,} at least have to count, and "
+        f"the log holds {many(countable, 'countable event')}, at least {least:,} of them must count, and "
         f"{_range(must, may)} are expected"
     ]
 

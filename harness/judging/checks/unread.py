@@ -62,7 +62,7 @@ def unless_found(case: RunFacts, result: CheckResult) -> CheckResult:
     """An error that polls did not see may still have been there at the end."""
     if not case.results_unread or result.name not in WANTS_RESULTS or result.outcome is not Outcome.PASS:
         return result
-    sentence = f"the looks showed nothing, and the results were not read: {result.sentence}"
+    sentence = f"the polls showed nothing, and the results were not read: {result.sentence}"
     return replace(result, outcome=Outcome.UNKNOWN, sentence=sentence, blame="evidence")
 
 

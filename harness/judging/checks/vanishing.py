@@ -14,7 +14,7 @@ NAME = "vanishing"
 
 def check(case: RunFacts) -> CheckResult:
     if case.expiring is None:
-        return CheckResult(NAME, Outcome.PASS, "not looked for: only keys of Redis have a time to live", asked=False)
+        return CheckResult(NAME, Outcome.PASS, "not checked: only keys of Redis have a time to live", asked=False)
     found = [each for each in case.expiring if each.keys and not _as_declared(case, each)]
     if not found:
         return CheckResult(NAME, Outcome.PASS, _kept(case))
@@ -22,7 +22,7 @@ def check(case: RunFacts) -> CheckResult:
     return CheckResult(
         NAME,
         Outcome.FAIL,
-        f"{_said(first)}; results that are meant to vanish are declared by retention_s in the manifest",
+        f"{_said(first)}; if results should expire, declare retention_s in the manifest",
         word=NAME,
         count=first.keys,
         blame="engine",

@@ -225,7 +225,7 @@ class RealWorld:
         try:
             stay = claim.release(self._services.client)
         except redis.RedisError as error:
-            return [f"The keys of this run stay in Redis at {place}, which did not let them be recorded: {error}."]
+            return [f"The keys of this run stay in Redis at {place}, which refused to record them: {error}."]
         return (
             [
                 f"{many(stay, 'key')} of this run {'stays' if stay == 1 else 'stay'} in Redis at {place}; the next run "

@@ -57,8 +57,8 @@ class Refusals:
             found = kafka.beginning_offsets(self._kafka, self._topic)
             cut = {part: at for part, at in found.items() if at > self._starts.get(part, 0)}
             if cut:
-                where = ", ".join(f"{part} begins at offset {at:,}" for part, at in cut.items())
-                return f"records of topic {self._topic} in Kafka were deleted, and not by this run: partition {where}"
+                where = ", ".join(f"{part} starts at offset {at:,}" for part, at in cut.items())
+                return f"records of topic {self._topic} in Kafka were deleted, but not by this run: partition {where}"
         return ""
 
     def throttled(self, ms: int, allowed_ms: float) -> str:
@@ -66,8 +66,8 @@ class Refusals:
         if not self._kafka or ms <= allowed_ms:
             return ""
         return (
-            f"Kafka at {self._kafka.bootstrap} throttled the load of this run for up to {ms:,} ms (throttle_time_ms), "
-            f"and {allowed_ms:g} ms are allowed: raise the quotas of this user (producer_byte_rate, "
+            f"Kafka at {self._kafka.bootstrap} throttled the load of this run for up to {ms:,} ms "
+            f"(throttle_time_ms); the limit is {allowed_ms:g} ms: raise the quotas of this user (producer_byte_rate, "
             "request_percentage), or lower --rate"
         )
 

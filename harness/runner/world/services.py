@@ -55,13 +55,13 @@ class Services:
     @property
     def kafka(self) -> KafkaAddress:
         if self._kafka is None:
-            raise HarnessError("Kafka was asked for before it was open.")
+            raise HarnessError("Kafka was requested before it was open.")
         return self._kafka
 
     @property
     def client(self) -> redis.Redis:
         if self._client is None:
-            raise HarnessError("Redis was asked for before it was open.")
+            raise HarnessError("Redis was requested before it was open.")
         return self._client
 
     def start_proxies(self) -> None:
@@ -98,7 +98,9 @@ class Services:
         jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
         if registry.brokers(self._spec.fault) > 1:
             if link:
-                raise UsageError("A plan can lead an engine to Kafka through a proxy or have three brokers, not both.")
+                raise UsageError(
+                    "A plan can put a proxy before Kafka or start three brokers, but not both. Use two runs."
+                )
             self.embedded_kafka = EmbeddedCluster(self._logs, jars, java, jvm_options=starts.options)
         else:
             at = link.address if link else ""

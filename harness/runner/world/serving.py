@@ -66,11 +66,11 @@ class Serving:
     def _seen(self, error: Exception) -> str:
         child = self._child()
         if child is None:
-            return f"{self._name} at {self._where()} does not serve us any more: {_words(error)}"
+            return f"{self._name} at {self._where()} no longer answers: {_words(error)}"
         log = f"its log is logs/{child.log.name}"
         if not child.alive():
-            return f"{self._name} at {self._where()} is gone: its process has ended {_how(child)} ({log})"
-        return f"{self._name} at {self._where()} runs and does not serve us: {_words(error)} ({log})"
+            return f"{self._name} at {self._where()} is gone: its process ended {_how(child)} ({log})"
+        return f"{self._name} at {self._where()} runs but does not answer: {_words(error)} ({log})"
 
 
 def _how(child: Child) -> str:
