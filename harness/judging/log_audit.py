@@ -256,7 +256,7 @@ class _Tally:
 
 
 def _text(event_id: int) -> str:
-    return f"{event_id:012x}" if event_id >= 0 else "a foreign key"
+    return f"{event_id:012x}" if event_id >= 0 else "an unknown key"
 
 
 def _named(count: int, examples: Sequence[str]) -> Named:

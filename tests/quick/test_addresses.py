@@ -103,7 +103,7 @@ def test_what_is_no_address_of_redis_is_refused_without_its_secret(url):
 
 
 def test_an_option_of_tls_that_jobs_in_java_do_not_know_is_refused():
-    with pytest.raises(UsageError, match=r"option ssl_ca_path.*allowed are ssl_ca_certs") as caught:
+    with pytest.raises(UsageError, match=r"option ssl_ca_path.*options are ssl_ca_certs") as caught:
         external("rediss://:secret@host:1/0?ssl_ca_certs=ca.pem&ssl_ca_path=/etc")
     assert "secret" not in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_a_password_comes_from_the_environment_and_may_hold_anything(monkeypatch
     monkeypatch.setenv("SECRET", "a/b@c")
     address = external("redis://:${env:SECRET}@host:1/2")
     assert address == RedisAddress("redis://:a%2Fb%40c@host:1/2", external=True)
-    with pytest.raises(UsageError, match="no variable NOT_THERE"):
+    with pytest.raises(UsageError, match="variable NOT_THERE is not set"):
         external("redis://:${env:NOT_THERE}@host")
 
 

@@ -137,7 +137,7 @@ def test_a_count_that_is_no_number_is_named():
 
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
 def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
-    wrong: dict[str, Any] = {kind: Named(2, ("00000000002a (partition 3, offset 17)", "a foreign key (x)"))}
+    wrong: dict[str, Any] = {kind: Named(2, ("00000000002a (partition 3, offset 17)", "an unknown key (x)"))}
     changed = case(audit=replace(HONEST.audit, **wrong))
 
     found = result("log", changed)
@@ -145,7 +145,7 @@ def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine
     assert (found.outcome, found.count, found.blame) == (Outcome.UNKNOWN, 2, "producer or Kafka")
     assert [(w.cell, w.detail, w.event_ids) for w in found.witnesses] == [
         ("event 00000000002a", "partition 3, offset 17", ("00000000002a",)),
-        ("event a key that is none of ours", "x", ("a key that is none of ours",)),
+        ("event an unknown key", "x", ("an unknown key",)),
     ]
     assert conclude(changed).outcome is Outcome.UNKNOWN
 

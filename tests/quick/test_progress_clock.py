@@ -24,9 +24,9 @@ BEGIN_MS, END_MS = 1_793_541_958_000, 1_793_541_960_000
         ("NaN", ["not within the time of the run"]),
         ("9" * 400, ["at = 9999", "...", "not within the time of the run"]),
         ('"1793541959"', ['at = "1793541959":', "looks like seconds"]),
-        ('"soon"', ['at = "soon":', "no number"]),
-        ("true", ["no number"]),
-        ("null", ["no number"]),
+        ('"soon"', ['at = "soon":', "not a number"]),
+        ("true", ["not a number"]),
+        ("null", ["not a number"]),
     ],
 )
 def test_a_time_outside_of_the_run_is_named_with_its_line_and_what_it_looks_like(at, parts):
