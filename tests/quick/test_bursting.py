@@ -9,7 +9,7 @@ import pytest
 
 from generators.profiles import PROFILES
 from generators.tape import offered_by
-from harness.measuring.bursting import Seen, area, back, borne, longest_between, steady_band
+from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.surges import Surge, surges
@@ -53,9 +53,9 @@ def seen(p99_ms: np.ndarray) -> Seen:
 
 
 def test_a_burst_is_where_the_rate_rises_to_twice_what_it_was_until_it_is_below_that():
-    found = surges(flat((20, 100.0), (5, 100.0), (4, 200.0), (6, 900.0), (30, 199.0)))
+    found = surges(flat((20, 100.0), (5, 100.0), (4, 200.0), (6, 900.0), (3, 200.0), (30, 199.0)))
 
-    assert found == (Surge(25.0, 35.0, 900.0, 100.0, 0.0),)
+    assert found == (Surge(25.0, 38.0, 900.0, 100.0, 0.0),)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +184,24 @@ def test_before_in_and_after_a_burst_the_largest_of_each_figure_is_told():
     assert [stretches[name]["memory_mib"].value for name in ("before", "burst", "after")] == [519, 529, 559]
     assert [stretches[name]["commits_s"].value for name in ("before", "burst", "after")] == [12, 12, 26]
     assert {stretches[name]["checkpoint_mib"].lack for name in stretches} == {Lack.UNKNOWN}
+
+
+def test_each_part_of_the_load_has_the_checkpoints_that_were_running_in_it():
+    told = Checkpointing(np.array([5.0, 25.0]), np.array([6.0, 33.0]), np.array([10.0, 700.0]))
+    found = borne([BURST], replace(seen(latency(3)), checkpoints=told)).stretches
+
+    assert [each.figures["checkpointing_ms"].value for each in found] == [1000, 8000, 8000]
+    assert [each.figures["in_flight_kib"].value for each in found] == [10, 700, 700]
+
+
+def test_the_largest_figure_is_that_of_the_seconds_in_which_it_is_known():
+    values = latency(3)
+    values[[5, 22]] = np.nan
+    stretches = {each.name: each.figures for each in borne([BURST], seen(values)).stretches}
+
+    assert [stretches[name]["latency_ms"].value for name in ("before", "burst", "after")] == [100, 10_000, 10_000]
+    values[:20] = np.nan
+    assert borne([BURST], seen(values)).stretches[0].figures["latency_ms"].lack is Lack.UNKNOWN
 
 
 def test_of_several_bursts_each_has_what_came_until_the_next_one():

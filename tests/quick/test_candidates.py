@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from harness.experiments.gating.candidates import Candidate, look_up
@@ -43,3 +45,10 @@ def test_what_is_neither_says_what_there_is(typed):
     """`spark/new-join` may well be a branch, where there is one."""
     with pytest.raises(UsageError, match=r"neither an engine .*no commit: this folder is in no repository"):
         look_up(typed, "", AD_IMPRESSIONS)
+
+
+def test_what_no_commit_of_this_repository_is_named_names_the_repository(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    with pytest.raises(UsageError, match=r"neither an engine .*no commit of the repository"):
+        look_up("no-such-branch", "", AD_IMPRESSIONS)

@@ -135,6 +135,17 @@ def test_a_count_that_is_no_number_is_named():
     assert "'12?' at c[w]" in found.sentence
 
 
+@pytest.mark.parametrize(
+    ("keys", "pattern"),
+    [(("stats:1", "stats:20"), "'stats:*'"), (("a1", "a2"), "'a1'"), (("stats",), "'stats'")],
+)
+def test_keys_of_its_own_are_suggested_as_one_pattern_if_they_begin_alike(keys, pattern):
+    strays = tuple(Stray(f"{key}[n]", "1", "campaign") for key in keys)
+    found = result("phantom", case(observed=Observed(HONEST.log_ledger, strays)))
+
+    assert f"bookkeeping = [{pattern}] in its manifest" in found.sentence
+
+
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
 def test_a_log_that_differs_from_the_tape_makes_the_run_unknown_never_the_engine_guilty(kind):
     wrong: dict[str, Any] = {
@@ -485,6 +496,16 @@ def test_an_engine_that_claims_all_before_it_is_sent_is_held_to_nothing_before_i
 
     assert (found.outcome, found.asked) == (Outcome.PASS, True)
     assert result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 30_000))).outcome is Outcome.FAIL
+
+
+def test_the_longest_pause_between_two_polls_is_not_held_against_the_engine():
+    log = HONEST.events
+    ahead = Progress(EPOCH_MS, 0, 0, {0: len(log), 1: len(log)})
+    looks = watched(log, log.time_ms + 30_000)
+
+    assert result("stale", case(told=(ahead,), watched=looks)).outcome is Outcome.FAIL
+    rare = replace(looks, longest_gap_ms=25_000.0)
+    assert result("stale", case(told=(ahead,), watched=rare)).outcome is Outcome.PASS
 
 
 def test_a_count_that_came_early_says_when():

@@ -209,6 +209,13 @@ def test_what_an_engine_that_ended_by_itself_had_written_ends_no_outage():
     assert values(found)["loud_stop_s"] == pytest.approx(23.7)
 
 
+def test_a_change_seen_by_a_poll_that_began_at_the_stop_came_after_it():
+    changes_s = np.array([10.0, 21.0, 25.0])
+    stopped = replace(KILLED, changes_s=changes_s, since_s=changes_s - 0.5, stops_s=(20.5,))
+
+    assert values(only(stopped))["loud_stop_s"] == 0.5
+
+
 def test_who_never_fell_behind_had_caught_up_with_its_first_output():
     """A second a little above the usual, long after, is noise of a small backlog and no falling behind."""
     noise = np.full(65, 700.0) + np.where(np.arange(65) == 42, 103.0, 0.0)
@@ -484,6 +491,13 @@ def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
         assert told["wrong_value_s"] == 0.0
         assert told["restart_s"] is not None
         assert told["first_output_s"]
+
+
+def test_a_fault_that_landed_is_measured_beside_one_whose_moment_never_came(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, sink="absolute", fault="kill@c3:batch=5; kill@batch>=9999")
+    measure.save(StoredRun(store), verdict)
+
+    assert [each["fault"] for each in store.read_json(measure.RECOVERY)] == ["kill@c3:batch=5"]
 
 
 def test_a_run_without_a_fault_has_none(tmp_path):
