@@ -521,6 +521,16 @@ def test_a_count_that_came_early_says_when():
     assert (found.witnesses[0].from_ms, found.witnesses[0].until_ms) == (seen_ms, seen_ms)
 
 
+def test_a_count_that_no_events_could_make_is_early_and_its_end_is_no_step_back():
+    code = cell(2, EPOCH_MS)
+    right = HONEST.log_ledger.count(code)
+    at_us = np.array([EPOCH_MS + 500, EPOCH_MS + 20_000]) * 1000
+    looks = Watched(at_us, np.array([code, code]), np.array([right + 5, right]), longest_gap_ms=50.0)
+
+    assert result("early", case(watched=looks)).outcome is Outcome.FAIL
+    assert result("non-monotonic", case(watched=looks)).outcome is Outcome.PASS
+
+
 FEW = events(6)  # two of each of three cells
 MOMENTS = st.integers(0, 3)
 

@@ -102,3 +102,16 @@ def test_a_spec_that_was_edited_after_it_was_sealed_is_refused(tmp_path):
 
     with pytest.raises(MissingEvidence, match="the sealed spec has other values of watermark_ms"):
         contradictions.refuse_other_plan(StoredRun(store))
+
+
+def test_a_last_look_that_saw_another_count_is_a_contradiction(tmp_path):
+    _, store = fake_run(tmp_path, BY_OFFSETS)
+    path = store.path / "samples.parquet"
+    samples = pq.read_table(path)
+    count = samples.column("count").to_numpy().copy()
+    count[-1] += 1
+    place = samples.column_names.index("count")
+    pq.write_table(samples.set_column(place, "count", pa.array(count, samples.schema.field("count").type)), path)
+
+    (why,) = found(store)
+    assert "1 count of observed.parquet differ from the last look in samples.parquet" in why

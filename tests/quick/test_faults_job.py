@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.engines import environments
-from harness.engines.base import Member, Seam
+from harness.engines.base import Member, Reached, Seam
 from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
@@ -214,11 +214,14 @@ def test_a_new_topic_is_made_with_as_many_partitions_and_told_to_the_new_job_alo
 def test_a_job_without_state_that_goes_on_anew_begins_where_the_old_one_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
     spark = load("spark")
+    job = Job(spark, Surroundings(Path(FLINK)), str(tmp_path / "state"))
     asked = parse("change-job(counts=click, state=none, means=anew)@now")
-    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), job=Job(spark), on_disk=(3, 4))
+    engine = Changing(orders=tmp_path / "engine.json", newest=told(40), job=job, on_disk=(3, 4))
     field = SimpleNamespace(kafka_address="there", topic="of-the-run", disk=None)
     fault = registry.create(replace(SPEC, fault=asked, engine="spark", sink=spark.sinks[0].name), spark)
-    fault.poll(Moment(100, 1, engine, engine.newest, TOTAL, field))  # type: ignore[arg-type]
+    for now_ms in (100, 200):
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, TOTAL, field))  # type: ignore[arg-type]
+        engine.at = Reached("c1", 4, 1)  # it stands still, as it was asked to
 
     begins = engine.changes[0]["options"]["streamgauge.source.startingOffsets"]
     assert json.loads(begins) == {"of-the-run": {"0": 3, "1": 4}}

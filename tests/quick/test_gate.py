@@ -508,6 +508,11 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
 
     assert calibrate.costs(close, calibrate.Arm("no change")) == pytest.approx(1.0, abs=0.005)
     assert calibrate.costs(close, calibrate.SLOWED) == pytest.approx(1.1, abs=0.005)
+    dearer = [
+        [replace(each, cpu_s=each.cpu_s * (1.44 if each.side == calibrate.UNCHANGED[1].name else 1)) for each in start]
+        for start in close
+    ]
+    assert calibrate.costs(dearer, calibrate.Arm("no change")) == pytest.approx(1 / 1.2, abs=0.005)
     assert calibrate.starts_differ(apart) == pytest.approx(0.03 * np.sqrt(2), rel=0.25)
     assert calibrate.starts_differ(close) < 0.01
     assert calibrate.rounds_differ(close) == pytest.approx(0.01 * np.sqrt(2), rel=0.25)
