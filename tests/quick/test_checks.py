@@ -23,6 +23,7 @@ from harness.model import (
     BatchLog,
     CheckResult,
     EngineReport,
+    Expiring,
     FaultReport,
     FaultSpec,
     Outcome,
@@ -31,7 +32,7 @@ from harness.model import (
     Witness,
 )
 from harness.selftest import drive, planted, rides
-from harness.selftest.by_hand import CODES, cell, dated, ledger, watched
+from harness.selftest.by_hand import CODES, SUMS, cell, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.registry import oracle_of
 
@@ -496,6 +497,33 @@ def test_an_engine_that_claims_all_before_it_is_sent_is_held_to_nothing_before_i
 
     assert (found.outcome, found.asked) == (Outcome.PASS, True)
     assert result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 30_000))).outcome is Outcome.FAIL
+
+
+def test_each_sum_that_need_not_be_there_is_one_event_of_slack():
+    first, *_ = HONEST.log_ledger
+    optional = Expectation(HONEST.log_ledger - Ledger({first: HONEST.log_ledger.count(first)}), HONEST.log_ledger)
+
+    assert case(oracle=SUMS, expectation=optional).slack == 1
+    assert case(oracle=SUMS).slack == 0
+
+
+def test_an_output_that_left_behind_a_newer_one_is_told_with_the_time_between_them():
+    old, new, unknown = (cell(0, EPOCH_MS + ms) for ms in (0, 10_000, 9_000_000))
+    first_ms = {each: int(HONEST.events.time_ms[HONEST.events.cell == each].min()) for each in (old, new)}
+    left = {new: 0, old: 1, unknown: 2}
+
+    found = result("order", case(in_order=True, observed=replace(HONEST.observed, left=left)))
+
+    assert (found.word, found.count) == ("out of order", 1)
+    assert found.witnesses[0].detail == f"that is {(first_ms[new] - first_ms[old]) / 1000:.3f} s newer"
+
+
+def test_a_key_that_will_expire_vanishes_unless_the_manifest_declares_it():
+    soon = (Expiring(keys=3, soonest_ms=5000, example="stats"),)
+
+    assert result("vanishing", case(expiring=soon)).outcome is Outcome.FAIL
+    assert result("vanishing", case(expiring=soon, retention_ms=60_000)).outcome is Outcome.PASS
+    assert result("vanishing", case(expiring=())).outcome is Outcome.PASS
 
 
 def test_the_longest_pause_between_two_polls_is_not_held_against_the_engine():
