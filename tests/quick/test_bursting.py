@@ -14,6 +14,7 @@ from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.surges import Surge, surges
 from harness.model import Segment, Spell
+from reports import bursting as words
 from tests.quick.cases import SPEC
 
 BAND = Quantity(100.0)
@@ -184,6 +185,9 @@ def test_before_in_and_after_a_burst_the_largest_of_each_figure_is_told():
     assert [stretches[name]["memory_mib"].value for name in ("before", "burst", "after")] == [519, 529, 559]
     assert [stretches[name]["commits_s"].value for name in ("before", "burst", "after")] == [12, 12, 26]
     assert {stretches[name]["checkpoint_mib"].lack for name in stretches} == {Lack.UNKNOWN}
+    told = [words.told(name, stretches["after"][name]) for name in ("latency_ms", "backlog", "memory_mib", "commits_s")]
+    assert told == ["10,000 ms", "700 events", "559 MiB", "26.0 s"]
+    assert "checkpoint: it has no folder on this machine" in words.reasons(found)
 
 
 def test_each_part_of_the_load_has_the_checkpoints_that_were_running_in_it():

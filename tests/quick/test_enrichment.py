@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -337,8 +337,9 @@ def test_a_batch_that_spark_writes_itself_passes_each_crash_point_around_the_wri
     monkeypatch.setattr(sinks, "CrashPoints", lambda _: SimpleNamespace(at=lambda point, _batch: passed.append(point)))
     config: Any = {"crash_path": tmp_path, "kafka": {"java": {}, "bootstrap": "there"}, "results_topic": "results"}
     write = sinks.own_writer(config)
+    one, none = cast(Any, Outputs(1)), cast(Any, Outputs(0))
 
-    write(Outputs(1), 7)
+    write(one, 7)
     assert passed == ["c1", "written", "c3", "c4"]
-    write(Outputs(0), 8)
+    write(none, 8)
     assert passed[4:] == ["written"], "there is nothing to lose in an empty batch"

@@ -20,6 +20,7 @@ from harness.measuring.recovery import recover
 from harness.measuring.watched import Watched, link_twin
 from harness.model import FaultReport, FaultSpec
 from harness.rundir.store import Store
+from reports.sections.recovery import rows
 from tests.program.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
@@ -100,6 +101,9 @@ def test_a_kill_that_heals_is_told_second_by_second():
             "disagreed_s": pytest.approx(0.2, abs=0.11),
         }
     )
+    shown = {label: (value, over) for label, value, over, _ in rows(found)}
+    assert shown["started again"] == ("1.0 s", "")
+    assert len(shown) == len(found.quantities)
     assert found.quantities["detect_s"].note == (
         "no progress for more than 1.5 s: the last came 0.0 s before it struck"
     )

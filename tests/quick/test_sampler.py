@@ -353,3 +353,11 @@ def test_results_that_could_not_be_read_after_the_stop_are_not_taken_from_a_file
 
     assert after is not None
     assert (after.error, after.observed) == ("the connection was refused", None)
+
+
+def test_a_run_that_ended_before_its_first_look_was_not_watched(tmp_path):
+    _, store = fake_run(tmp_path)
+    assert judging._watched(StoredRun(store)) is not None
+    (store.path / "samples.parquet").unlink()
+
+    assert judging._watched(StoredRun(store)) is None
