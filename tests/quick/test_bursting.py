@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from generators.profiles import PROFILES
 from generators.tape import offered_by
+from harness.measuring import bursting
 from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Lack, Quantity
@@ -222,3 +224,18 @@ def test_of_several_bursts_each_has_what_came_until_the_next_one():
 def test_a_commit_that_takes_longer_than_a_burst_is_the_longest_in_it():
     assert longest_between(np.array([5.0, 50.0, 51.0]), 20.0, 30.0).value == 45.0
     assert longest_between(np.array([5.0]), 20.0, 30.0).lack is Lack.UNKNOWN
+
+
+def test_memory_is_that_of_the_engine_and_its_workers_and_of_a_run_elsewhere_nothing_is_known():
+    table = pa.table(
+        {
+            "at_ms": [1000, 1000, 1000, 2000],
+            "part": ["engine", "python workers", "kafka", "engine"],
+            "rss_bytes": [3 << 20, 2 << 20, 9 << 20, 7 << 20],
+        }
+    )
+    at_s, mib = bursting._memory(table, 0)
+
+    assert (at_s.tolist(), mib.tolist()) == ([1.0, 2.0], [5.0, 7.0])
+    for nothing in (bursting._memory(None, 0), bursting._checkpoint(None, 0)):
+        assert [len(each) for each in nothing] == [0, 0]

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import Named, Observed, Stray, Watched
+from harness.evidence.observed import Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, meanwhile
 from harness.judging.checks.non_monotonic import TAKES_BACK
+from harness.judging.checks.seam import wrong_events
 from harness.judging.judge import conclude
 from harness.model import (
     Batch,
@@ -524,6 +525,37 @@ def test_a_key_that_will_expire_vanishes_unless_the_manifest_declares_it():
     assert result("vanishing", case(expiring=soon)).outcome is Outcome.FAIL
     assert result("vanishing", case(expiring=soon, retention_ms=60_000)).outcome is Outcome.PASS
     assert result("vanishing", case(expiring=())).outcome is Outcome.PASS
+
+
+def test_the_events_of_a_wrong_cell_are_those_that_no_seam_explains():
+    code = min(HONEST.log_ledger)
+    wrong = case(observed=Observed(HONEST.log_ledger - Ledger({code: 1}), ()))
+
+    assert (wrong_events(wrong) == (HONEST.events.cell == code)).all()
+    assert not wrong_events(HONEST).any()
+
+
+def test_a_batch_that_has_too_many_by_what_it_had_written_when_it_was_killed_adds_to_what_it_finds():
+    code = min(HONEST.log_ledger)
+    adds = "so that it adds to what it finds"
+
+    assert result("backfill", planted._killed({code: 5}, {code: 5})).sentence.endswith(adds)
+    assert adds not in result("backfill", planted._killed({code: 5}, {code: 4})).sentence
+
+
+def test_a_loss_of_all_that_may_have_been_late_is_told_with_the_names_that_are_missing():
+    code = min(HONEST.log_ledger)
+    count = HONEST.log_ledger.count(code)
+    told = {
+        "exact": True,
+        "drops_late": True,
+        "named": NamedLate(np.empty(0, dtype=np.int64)),
+        "permitted": HONEST.events.cell == code,
+    }
+    lost = case(observed=Observed(HONEST.log_ledger - Ledger({code: count}), ()), **told)
+
+    assert "late.jsonl does not name it" in result("lost", lost).sentence
+    assert "late.jsonl" not in result("lost", replace(lost, permitted=HONEST.permitted)).sentence
 
 
 def test_the_longest_pause_between_two_polls_is_not_held_against_the_engine():
