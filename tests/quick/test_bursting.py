@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from generators.profiles import PROFILES
 from generators.tape import offered_by
-from harness.measuring.bursting import Seen, area, back, borne, longest_between, steady_band
+from harness.measuring import bursting
+from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.surges import Surge, surges
 from harness.model import Segment, Spell
+from reports import bursting as words
 from tests.quick.cases import SPEC
 
 BAND = Quantity(100.0)
@@ -53,9 +56,9 @@ def seen(p99_ms: np.ndarray) -> Seen:
 
 
 def test_a_burst_is_where_the_rate_rises_to_twice_what_it_was_until_it_is_below_that():
-    found = surges(flat((20, 100.0), (5, 100.0), (4, 200.0), (6, 900.0), (30, 199.0)))
+    found = surges(flat((20, 100.0), (5, 100.0), (4, 200.0), (6, 900.0), (3, 200.0), (30, 199.0)))
 
-    assert found == (Surge(25.0, 35.0, 900.0, 100.0, 0.0),)
+    assert found == (Surge(25.0, 38.0, 900.0, 100.0, 0.0),)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +187,27 @@ def test_before_in_and_after_a_burst_the_largest_of_each_figure_is_told():
     assert [stretches[name]["memory_mib"].value for name in ("before", "burst", "after")] == [519, 529, 559]
     assert [stretches[name]["commits_s"].value for name in ("before", "burst", "after")] == [12, 12, 26]
     assert {stretches[name]["checkpoint_mib"].lack for name in stretches} == {Lack.UNKNOWN}
+    told = [words.told(name, stretches["after"][name]) for name in ("latency_ms", "backlog", "memory_mib", "commits_s")]
+    assert told == ["10,000 ms", "700 events", "559 MiB", "26.0 s"]
+    assert "checkpoint: it has no folder on this machine" in words.reasons(found)
+
+
+def test_each_part_of_the_load_has_the_checkpoints_that_were_running_in_it():
+    told = Checkpointing(np.array([5.0, 25.0]), np.array([6.0, 33.0]), np.array([10.0, 700.0]))
+    found = borne([BURST], replace(seen(latency(3)), checkpoints=told)).stretches
+
+    assert [each.figures["checkpointing_ms"].value for each in found] == [1000, 8000, 8000]
+    assert [each.figures["in_flight_kib"].value for each in found] == [10, 700, 700]
+
+
+def test_the_largest_figure_is_that_of_the_seconds_in_which_it_is_known():
+    values = latency(3)
+    values[[5, 22]] = np.nan
+    stretches = {each.name: each.figures for each in borne([BURST], seen(values)).stretches}
+
+    assert [stretches[name]["latency_ms"].value for name in ("before", "burst", "after")] == [100, 10_000, 10_000]
+    values[:20] = np.nan
+    assert borne([BURST], seen(values)).stretches[0].figures["latency_ms"].lack is Lack.UNKNOWN
 
 
 def test_of_several_bursts_each_has_what_came_until_the_next_one():
@@ -200,3 +224,18 @@ def test_of_several_bursts_each_has_what_came_until_the_next_one():
 def test_a_commit_that_takes_longer_than_a_burst_is_the_longest_in_it():
     assert longest_between(np.array([5.0, 50.0, 51.0]), 20.0, 30.0).value == 45.0
     assert longest_between(np.array([5.0]), 20.0, 30.0).lack is Lack.UNKNOWN
+
+
+def test_memory_is_that_of_the_engine_and_its_workers_and_of_a_run_elsewhere_nothing_is_known():
+    table = pa.table(
+        {
+            "at_ms": [1000, 1000, 1000, 2000],
+            "part": ["engine", "python workers", "kafka", "engine"],
+            "rss_bytes": [3 << 20, 2 << 20, 9 << 20, 7 << 20],
+        }
+    )
+    at_s, mib = bursting._memory(table, 0)
+
+    assert (at_s.tolist(), mib.tolist()) == ([1.0, 2.0], [5.0, 7.0])
+    for nothing in (bursting._memory(None, 0), bursting._checkpoint(None, 0)):
+        assert [len(each) for each in nothing] == [0, 0]

@@ -64,3 +64,9 @@ def test_one_lone_round_of_a_start_moves_nothing():
 def test_one_start_tells_no_ratio():
     with pytest.raises(ValueError, match="2 starts or more, not 1"):
         by_start.ratio([[0.1, 0.2]], 1)
+
+
+def test_a_ratio_is_that_of_two_starts_or_more():
+    assert by_start.ratio([[0.1] * 6, [0.3] * 6], 1).estimate == pytest.approx(exp(0.2))
+    with pytest.raises(ValueError, match="a ratio needs 2 starts or more, not 1"):
+        by_start.ratio([[0.1] * 6], 1)

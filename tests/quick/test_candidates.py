@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from harness.experiments.gating.candidates import Candidate, look_up
+from harness.experiments.gating.candidates import Candidate, _inside, look_up, made
 from harness.model import AD_IMPRESSIONS, UsageError
 
 
@@ -43,3 +46,23 @@ def test_what_is_neither_says_what_there_is(typed):
     """`spark/new-join` may well be a branch, where there is one."""
     with pytest.raises(UsageError, match=r"neither an engine .*no commit: this folder is in no repository"):
         look_up(typed, "", AD_IMPRESSIONS)
+
+
+def test_what_no_commit_of_this_repository_is_named_names_the_repository(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    with pytest.raises(UsageError, match=r"neither an engine .*no commit of the repository"):
+        look_up("no-such-branch", "", AD_IMPRESSIONS)
+
+
+def test_an_engine_that_is_no_commit_is_started_as_it_is(tmp_path):
+    with made(Candidate("spark", "spark", ""), tmp_path, print) as engine:
+        assert engine == "spark"
+
+
+def test_only_a_path_in_the_repository_is_looked_up_there(tmp_path):
+    for name in ("repository/mine", "elsewhere"):
+        (tmp_path / name).mkdir(parents=True)
+
+    assert _inside(tmp_path / "repository", str(tmp_path / "repository" / "mine")) == Path("mine")
+    assert _inside(tmp_path / "repository", str(tmp_path / "elsewhere")) == tmp_path / "elsewhere"

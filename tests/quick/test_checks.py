@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import Named, Observed, Stray, Watched
+from harness.evidence.observed import Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, meanwhile
 from harness.judging.checks.non_monotonic import TAKES_BACK
+from harness.judging.checks.seam import wrong_events
 from harness.judging.judge import conclude
 from harness.model import (
     Batch,
     BatchLog,
     CheckResult,
     EngineReport,
+    Expiring,
     FaultReport,
     FaultSpec,
     Outcome,
@@ -31,7 +33,7 @@ from harness.model import (
     Witness,
 )
 from harness.selftest import drive, planted, rides
-from harness.selftest.by_hand import CODES, cell, dated, ledger, watched
+from harness.selftest.by_hand import CODES, SUMS, cell, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.registry import oracle_of
 
@@ -133,6 +135,17 @@ def test_a_count_that_is_no_number_is_named():
 
     assert (found.outcome, found.word) == (Outcome.FAIL, "unreadable")
     assert "'12?' at c[w]" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("keys", "pattern"),
+    [(("stats:1", "stats:20"), "'stats:*'"), (("a1", "a2"), "'a1'"), (("stats",), "'stats'")],
+)
+def test_keys_of_its_own_are_suggested_as_one_pattern_if_they_begin_alike(keys, pattern):
+    strays = tuple(Stray(f"{key}[n]", "1", "campaign") for key in keys)
+    found = result("phantom", case(observed=Observed(HONEST.log_ledger, strays)))
+
+    assert f"bookkeeping = [{pattern}] in its manifest" in found.sentence
 
 
 @pytest.mark.parametrize("kind", ["missing", "doubled", "foreign", "altered"])
@@ -485,6 +498,74 @@ def test_an_engine_that_claims_all_before_it_is_sent_is_held_to_nothing_before_i
     assert result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 30_000))).outcome is Outcome.FAIL
 
 
+def test_each_sum_that_need_not_be_there_is_one_event_of_slack():
+    first, *_ = HONEST.log_ledger
+    optional = Expectation(HONEST.log_ledger - Ledger({first: HONEST.log_ledger.count(first)}), HONEST.log_ledger)
+
+    assert case(oracle=SUMS, expectation=optional).slack == 1
+    assert case(oracle=SUMS).slack == 0
+
+
+def test_an_output_that_left_behind_a_newer_one_is_told_with_the_time_between_them():
+    old, new, unknown = (cell(0, EPOCH_MS + ms) for ms in (0, 10_000, 9_000_000))
+    first_ms = {each: int(HONEST.events.time_ms[HONEST.events.cell == each].min()) for each in (old, new)}
+    left = {new: 0, old: 1, unknown: 2}
+
+    found = result("order", case(in_order=True, observed=replace(HONEST.observed, left=left)))
+
+    assert (found.word, found.count) == ("out of order", 1)
+    assert found.witnesses[0].detail == f"that is {(first_ms[new] - first_ms[old]) / 1000:.3f} s newer"
+
+
+def test_a_key_that_will_expire_vanishes_unless_the_manifest_declares_it():
+    soon = (Expiring(keys=3, soonest_ms=5000, example="stats"),)
+
+    assert result("vanishing", case(expiring=soon)).outcome is Outcome.FAIL
+    assert result("vanishing", case(expiring=soon, retention_ms=60_000)).outcome is Outcome.PASS
+    assert result("vanishing", case(expiring=())).outcome is Outcome.PASS
+
+
+def test_the_events_of_a_wrong_cell_are_those_that_no_seam_explains():
+    code = min(HONEST.log_ledger)
+    wrong = case(observed=Observed(HONEST.log_ledger - Ledger({code: 1}), ()))
+
+    assert (wrong_events(wrong) == (HONEST.events.cell == code)).all()
+    assert not wrong_events(HONEST).any()
+
+
+def test_a_batch_that_has_too_many_by_what_it_had_written_when_it_was_killed_adds_to_what_it_finds():
+    code = min(HONEST.log_ledger)
+    adds = "so that it adds to what it finds"
+
+    assert result("backfill", planted._killed({code: 5}, {code: 5})).sentence.endswith(adds)
+    assert adds not in result("backfill", planted._killed({code: 5}, {code: 4})).sentence
+
+
+def test_a_loss_of_all_that_may_have_been_late_is_told_with_the_names_that_are_missing():
+    code = min(HONEST.log_ledger)
+    count = HONEST.log_ledger.count(code)
+    told = {
+        "exact": True,
+        "drops_late": True,
+        "named": NamedLate(np.empty(0, dtype=np.int64)),
+        "permitted": HONEST.events.cell == code,
+    }
+    lost = case(observed=Observed(HONEST.log_ledger - Ledger({code: count}), ()), **told)
+
+    assert "late.jsonl does not name it" in result("lost", lost).sentence
+    assert "late.jsonl" not in result("lost", replace(lost, permitted=HONEST.permitted)).sentence
+
+
+def test_the_longest_pause_between_two_polls_is_not_held_against_the_engine():
+    log = HONEST.events
+    ahead = Progress(EPOCH_MS, 0, 0, {0: len(log), 1: len(log)})
+    looks = watched(log, log.time_ms + 30_000)
+
+    assert result("stale", case(told=(ahead,), watched=looks)).outcome is Outcome.FAIL
+    rare = replace(looks, longest_gap_ms=25_000.0)
+    assert result("stale", case(told=(ahead,), watched=rare)).outcome is Outcome.PASS
+
+
 def test_a_count_that_came_early_says_when():
     """All of a cell is there in its first second, eight seconds before its last event."""
     seen_ms = EPOCH_MS + 1_500
@@ -496,6 +577,16 @@ def test_a_count_that_came_early_says_when():
 
     assert (found.word, found.count, found.witnesses[0].seen) == ("early", 1, str(all_of_it))
     assert (found.witnesses[0].from_ms, found.witnesses[0].until_ms) == (seen_ms, seen_ms)
+
+
+def test_a_count_that_no_events_could_make_is_early_and_its_end_is_no_step_back():
+    code = cell(2, EPOCH_MS)
+    right = HONEST.log_ledger.count(code)
+    at_us = np.array([EPOCH_MS + 500, EPOCH_MS + 20_000]) * 1000
+    looks = Watched(at_us, np.array([code, code]), np.array([right + 5, right]), longest_gap_ms=50.0)
+
+    assert result("early", case(watched=looks)).outcome is Outcome.FAIL
+    assert result("non-monotonic", case(watched=looks)).outcome is Outcome.PASS
 
 
 FEW = events(6)  # two of each of three cells

@@ -135,6 +135,10 @@ def test_a_run_with_checksums_gives_no_speed():
     assert withheld(spec, verdict, certificate, "").startswith("in checksum mode ids are summed")
     assert withheld(spec, verdict, None, "").startswith("in checksum mode ids are summed")
     assert withheld(replace(spec, tape=replace(spec.tape, checksum=False)), verdict, certificate, "") == ""
+    void = replace(certificate, valid=False)
+    assert withheld(replace(spec, tape=replace(spec.tape, checksum=False)), verdict, void, "") == (
+        "the load certificate is void"
+    )
 
 
 def test_differences_are_told_as_small_numbers():

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from harness.engines import fake
+from harness.evidence import observed
 from harness.evidence.ledger import Expectation
 from harness.judging import contradictions
 from harness.judging.stored_run import LOG, StoredRun
-from harness.rundir.store import Store
+from harness.rundir.store import MissingEvidence, Store
 from harness.selftest.runs import fake_run
 
 # Its own offsets are all that says how far it came.
@@ -59,6 +61,16 @@ def test_offsets_of_a_topic_that_was_made_anew_contradict_nothing(tmp_path, how)
     assert found(store) == ()
 
 
+def test_parts_of_the_log_in_the_wrong_order_are_a_contradiction(tmp_path, monkeypatch):
+    """A long log is read in parts, and each of these may be in order."""
+    _, store = fake_run(tmp_path, BY_OFFSETS)
+    log = pq.read_table(store.path / LOG)
+    pq.write_table(pa.concat_tables([log[-100:], log[:-100]]).combine_chunks(), store.path / LOG)
+    monkeypatch.setattr(observed, "ROWS_AT_ONCE", 100)
+
+    assert [each for each in found(store) if "behind a later record" in each]
+
+
 @pytest.mark.parametrize("how", [stopped_telling, beyond])
 def test_a_log_that_could_not_be_read_contradicts_nothing(tmp_path, how):
     store = how(tmp_path)
@@ -80,3 +92,26 @@ def test_what_is_there_and_is_said_to_be_unread_is_a_contradiction(tmp_path):
     store.tell("unread", file=LOG, why="no broker")
 
     assert found(store) == (f"the history records that {LOG} could not be written, but the file exists",)
+
+
+def test_a_spec_that_was_edited_after_it_was_sealed_is_refused(tmp_path):
+    _, store = fake_run(tmp_path, BY_OFFSETS)
+    contradictions.refuse_other_plan(StoredRun(store))
+    spec = store.read_json("spec.json")
+    store.write_json("spec.json", {**spec, "watermark_ms": spec["watermark_ms"] + 1})
+
+    with pytest.raises(MissingEvidence, match="the sealed spec has other values of watermark_ms"):
+        contradictions.refuse_other_plan(StoredRun(store))
+
+
+def test_a_last_look_that_saw_another_count_is_a_contradiction(tmp_path):
+    _, store = fake_run(tmp_path, BY_OFFSETS)
+    path = store.path / "samples.parquet"
+    samples = pq.read_table(path)
+    count = samples.column("count").to_numpy().copy()
+    count[-1] += 1
+    place = samples.column_names.index("count")
+    pq.write_table(samples.set_column(place, "count", pa.array(count, samples.schema.field("count").type)), path)
+
+    (why,) = found(store)
+    assert "1 count of observed.parquet differ from the last look in samples.parquet" in why

@@ -155,3 +155,9 @@ def test_only_the_presets_that_say_so_reach_beyond_the_default_watermark():
     reach = {name: disorder.reach_ms for name, disorder in PRESETS.items()}
 
     assert {name for name, ms in reach.items() if ms > 8000} == LATE_PRESETS
+
+
+def test_a_copy_comes_at_most_a_second_after_its_event_unless_the_dial_says_otherwise():
+    assert Disorder(duplicate_share=0.1).reach_ms == 1000
+    assert Disorder(duplicate_share=0.1, duplicate_max_ms=50).reach_ms == 50
+    assert Disorder().reach_ms == 0

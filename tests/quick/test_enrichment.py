@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -305,3 +305,41 @@ def test_an_output_has_the_place_at_which_it_left_first():
 
     assert observed.left == {codes.one(3, 7): 0, codes.one(3, 5): 1, codes.one(3, 6): 2}
     assert observed.strays == ()
+
+
+def test_a_batch_that_spark_writes_itself_passes_each_crash_point_around_the_write(tmp_path, monkeypatch):
+    passed = []
+
+    class Outputs:
+        """One row, or none."""
+
+        def __init__(self, rows: int) -> None:
+            self.rows, self.write = rows, self
+
+        def persist(self) -> Outputs:
+            return self
+
+        def count(self) -> int:
+            return self.rows
+
+        def format(self, name: str) -> Outputs:
+            return self
+
+        def options(self, **options: str) -> Outputs:
+            return self
+
+        def save(self) -> None:
+            passed.append("written")
+
+        def unpersist(self) -> None:
+            """Nothing is held."""
+
+    monkeypatch.setattr(sinks, "CrashPoints", lambda _: SimpleNamespace(at=lambda point, _batch: passed.append(point)))
+    config: Any = {"crash_path": tmp_path, "kafka": {"java": {}, "bootstrap": "there"}, "results_topic": "results"}
+    write = sinks.own_writer(config)
+    one, none = cast(Any, Outputs(1)), cast(Any, Outputs(0))
+
+    write(one, 7)
+    assert passed == ["c1", "written", "c3", "c4"]
+    write(none, 8)
+    assert passed[4:] == ["written"], "there is nothing to lose in an empty batch"

@@ -153,7 +153,9 @@ def test_an_engine_is_not_ready_without_the_jdk_that_it_needs(here, tmp_path: Pa
     assert missing == (() if here == "JDK" else ("a JDK",))
     state = reports_engines.row(JAVA, [], missing)[-1]
     assert state == ("ready" if here == "JDK" else "needs a JDK, which is not installed")
-    assert reports_engines.row(JAVA, [], ("a JDK", "jars"))[-1].endswith("is not installed; to be installed on first use: jars")
+    assert reports_engines.row(JAVA, [], ("a JDK", "jars"))[-1].endswith(
+        "is not installed; to be installed on first use: jars"
+    )
     assert environments.missing(PLAIN) == ()
 
 

@@ -80,3 +80,16 @@ def test_a_timeline_holds_the_latency_of_its_own_seconds(tmp_path):
         known = np.flatnonzero(np.isfinite(columns[name]))
         assert known.tolist() == [0, 3, lines.seconds - 1]
         assert columns[name][known].tolist() == [1 + more, 2 + more, 3 + more]
+
+
+def test_each_due_and_sent_time_stays_with_its_event(tmp_path):
+    _, store = fake_run(tmp_path, disorder="none")
+    run = StoredRun(store)
+    found = evidence.collect(run)
+    planned = ~found.events.mark
+    begins_ms = run.oracle.begins_ms(found.cells.code)[found.events.cell[planned]]
+    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (found.events.due_us, found.events.sent_us))
+
+    assert len(due_ms) > 100
+    assert ((due_ms >= begins_ms) & (due_ms < begins_ms + run.spec.window_ms)).all()
+    assert (np.abs(sent_ms - due_ms) < run.spec.window_ms).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from harness.evidence.observed import Observed
 from harness.judging.checks import CHECKS
 from harness.model import Progress
-from harness.selftest.by_hand import EPOCH_MS, SPEC, case, events, ledger
+from harness.selftest.by_hand import EPOCH_MS, LANDED, SPEC, case, events, ledger
 
 LOG = events(1200)  # 10/s for two minutes
 BEHIND_MS = 12_000  # by so much the engine read partition 0 later than partition 1
@@ -71,3 +72,22 @@ def test_a_loss_is_no_short_watermark_however_the_partitions_were_read(missing):
 
 def test_progress_that_comes_too_seldom_to_say_what_was_late_explains_nothing():
     assert lost((AT_MS > 30_000) & (AT_MS < 40_000), told=told(every_ms=60_000)).word == "lost"
+
+
+def struck(at_ms, landed_ms):
+    return (replace(LANDED, at_ms=EPOCH_MS + at_ms, landed_ms=EPOCH_MS + landed_ms),)
+
+
+def test_what_was_skipped_around_a_fault_is_named_with_both_its_edges():
+    skipped = (AT_MS >= 35_400) & (AT_MS < 42_800)
+    found = lost(skipped, faults=struck(40_000, 41_000))
+
+    assert re.search(r"all that was sent from \+35\.[34] s to \+42\.[78] s is missing: it was skipped", found.sentence)
+
+
+def test_an_engine_that_came_back_without_its_state_lacks_everything_before_that_in_its_open_cells():
+    forgotten = (AT_MS >= 40_000) & (AT_MS < 44_000)
+    found = lost(forgotten, faults=struck(44_000, 44_500))
+
+    assert "everything before the fault at" in found.sentence
+    assert "is missing from the cells that went on after it" in found.sentence

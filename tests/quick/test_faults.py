@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from harness.engines.base import Engine, Reached
+from harness.engines.base import Engine, Member, Reached
 from harness.faults import registry
 from harness.faults.base import Fault
+from harness.faults.members import is_driver_jvm, is_executor, is_python_worker, last_words
 from harness.faults.moment import Moment
 from harness.faults.registry import default_fault, parse
 from harness.faults.strike import Strike, Struck
@@ -176,6 +178,8 @@ def test_a_kill_at_a_point_is_proved_by_the_replay_of_the_same_plan(point):
 
 def test_a_point_that_waits_for_a_time_is_armed_then_and_takes_the_first_batch_that_comes():
     engine, fault = ScriptedEngine(), create("kill@c3:t>=40s")
+    fault.poll(moment(engine, 1_750_000_000_000, 0))
+    assert engine.story == [], "the load has not begun"
     fault.poll(moment(engine, 40_999, 1000))
     assert engine.story == []
 
@@ -532,3 +536,51 @@ def test_a_strike_at_a_point_holds_the_job_there_until_it_has_landed():
 
     assert engine.story == ["arm c2 4", "disarm"]
     assert report_of(fault).batch == 5
+
+
+def test_a_process_has_its_part_by_its_command_line():
+    commands = {
+        "python worker": ("python3", "-m", "pyspark.daemon"),
+        "executor": ("java", "-cp", "x", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"),
+        "driver": ("/usr/bin/java", "org.apache.spark.deploy.SparkSubmit"),
+        "job": ("python3", "job.py"),
+    }
+    parts = {"python worker": is_python_worker, "executor": is_executor, "driver": is_driver_jvm}
+
+    for name, command in commands.items():
+        assert [part for part, is_it in parts.items() if is_it(Member(7, 1, command))] == (
+            [name] if name in parts else []
+        )
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (("ERROR a: CONCURRENT_QUERY", "java.io.IOException: disk full"), "ERROR a: CONCURRENT_QUERY"),
+        (("Traceback (most recent call last):", "ValueError: torn"), "ValueError: torn"),
+        ((), "no word"),
+    ],
+)
+def test_a_driver_s_last_words_are_the_conflict_or_the_error_at_the_end_of_its_log(log, words):
+    driver: Any = SimpleNamespace(tail=lambda lines: [*log][-lines:])
+
+    assert words in last_words(driver)
+
+
+def test_an_engine_without_executors_can_not_lose_one():
+    missing = create("kill-executor@now").needs
+    assert missing == ("scripted has no executors: its manifest lacks executors = true",)
+    assert create("kill-executor@now", replace(MANIFEST, executors=True)).needs == ()
+
+
+def test_a_batch_that_is_done_before_the_second_kill_of_a_replay_was_no_kill_in_recovery():
+    engine, fault = ScriptedEngine(plans={4: b"plan"}), create("kill-in-recovery@c3:batch=3")
+    poll(fault, engine)
+    engine.at = Reached("c3", 4, 1)
+    poll(fault, engine)
+    assert kills(engine) == 1
+    engine.commits.add(4)
+    poll(fault, engine)
+
+    assert (fault.over(), report_of(fault).landed, kills(engine)) == (True, False, 1)
+    assert "batch 4 was done before it could be killed again" in report_of(fault).proof

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.engines import environments
-from harness.engines.base import Member, RestartOffsets
+from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.job import Job, Surroundings
 from harness.engines.manifest import load
 from harness.faults import registry
@@ -76,6 +77,16 @@ def test_the_seam_is_what_the_state_says_and_where_nobody_can_read_that_what_the
     report = report_of(fault)
     assert (report.landed, report.healed, report.restored) == (True, True, seam), report.proof
     assert "runs flink: flink.py, by flink-1f" in report.proof
+
+
+def test_another_question_is_asked_by_the_run_config_and_its_window(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40))
+    asked = parse("change-job(counts=click, window=20s, means=fresh)@now")
+    at(registry.create(replace(SPEC, fault=asked, engine="flink", sink="absolute"), load("flink")), engine)
+
+    assert engine.changes[0]["window_ms"] == 20_000
+    assert {*engine.changes[0]["options"]} - {*load("flink").options} == {"streamgauge.counts"}
 
 
 def looked(fault: Fault, engine: Changing, now_ms: int, changed_ms: int, since_ms: int) -> FaultReport:
@@ -200,6 +211,22 @@ def test_a_new_topic_is_made_with_as_many_partitions_and_told_to_the_new_job_alo
 
     assert made == [("there", "of-the-run.next", SPEC.tape.partitions)]
     assert engine.changes == [{"topic": "of-the-run.next"}]
+
+
+def test_a_job_without_state_that_goes_on_anew_begins_where_the_old_one_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    spark = load("spark")
+    job = Job(spark, Surroundings(Path(FLINK)), str(tmp_path / "state"))
+    asked = parse("change-job(counts=click, state=none, means=anew)@now")
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40), job=job, on_disk=(3, 4))
+    field = SimpleNamespace(kafka_address="there", topic="of-the-run", disk=None)
+    fault = registry.create(replace(SPEC, fault=asked, engine="spark", sink=spark.sinks[0].name), spark)
+    for now_ms in (100, 200):
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, TOTAL, field))  # type: ignore[arg-type]
+        engine.at = Reached("c1", 4, 1)  # it stands still, as it was asked to
+
+    begins = engine.changes[0]["options"]["streamgauge.source.startingOffsets"]
+    assert json.loads(begins) == {"of-the-run": {"0": 3, "1": 4}}
 
 
 @pytest.mark.parametrize(

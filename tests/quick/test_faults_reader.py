@@ -99,3 +99,14 @@ def test_a_world_without_redis_has_none():
     fault.poll(moment(1))
 
     assert "n/a: there is no Redis in this run" in report_of(fault).proof
+
+
+def test_reads_that_failed_are_counted_beside_those_that_were_answered(monkeypatch):
+    fault = struck(monkeypatch, most=5)
+    wait_until(lambda: Answers.asked > 8, deadline_s=20, what="some failed reads", every_s=0.01)
+    for now_ms in (2, 1500, 1501):
+        fault.poll(moment(now_ms, a_field()))
+
+    proof = report_of(fault).proof
+    assert "5 reads, p50 " in proof
+    assert f", {Answers.asked - 5:,} failed" in proof

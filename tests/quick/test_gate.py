@@ -102,6 +102,32 @@ def test_what_an_idle_engine_takes_is_not_billed():
     assert COST.of(replace(seen[0], cpu_s=0.1, billed_ms=1900.0), 0.1) is None
 
 
+def test_each_figure_of_a_round_is_in_its_unit():
+    seen = replace(
+        ROUND,
+        events=2_000_000,
+        memory_bytes=512 << 20,
+        allocated_bytes=6 << 20,
+        kafka_bytes=10 << 20,
+        checkpoint_bytes=14 << 20,
+        redis_commands=4000,
+        state_updates=8000,
+        took_ms=3000.0,
+    )
+
+    assert {
+        each.name: each.of(seen, 0.0) for each in rounds.METRICS if each != COST and "latency" not in each.name
+    } == {
+        "allocated": 3.0,
+        "Kafka traffic": 5.0,
+        "checkpoint": 7.0,
+        "Redis writes": 2.0,
+        "state rows": 4.0,
+        "memory": 512.0,
+        "catch-up": 1500.0,
+    }
+
+
 def test_no_gate_is_ok_whose_engines_take_as_much_when_they_are_idle():
     """All costs would be zero, and so would be the difference of a head that costs twice as much."""
     made = [replace(each, idle_s=4.0, idle_cpu_s=80.0, allocated_bytes=10**9) for each in measured(head=1.0)]
@@ -482,6 +508,11 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
 
     assert calibrate.costs(close, calibrate.Arm("no change")) == pytest.approx(1.0, abs=0.005)
     assert calibrate.costs(close, calibrate.SLOWED) == pytest.approx(1.1, abs=0.005)
+    dearer = [
+        [replace(each, cpu_s=each.cpu_s * (1.44 if each.side == calibrate.UNCHANGED[1].name else 1)) for each in start]
+        for start in close
+    ]
+    assert calibrate.costs(dearer, calibrate.Arm("no change")) == pytest.approx(1 / 1.2, abs=0.005)
     assert calibrate.starts_differ(apart) == pytest.approx(0.03 * np.sqrt(2), rel=0.25)
     assert calibrate.starts_differ(close) < 0.01
     assert calibrate.rounds_differ(close) == pytest.approx(0.01 * np.sqrt(2), rel=0.25)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from generators.tape import IDLE_PARTITION, Tape
 from harness.faults import input as inputs
 from harness.faults.input import Burst, Duplicates, Ends, Future, IdlePartition, Poison, Record, Silent, Skew
 from harness.faults.registry import FAULTS, parse, reshaped
-from harness.model import INDEX_BITS, Disorder, TapeSpec, UsageError
+from harness.model import INDEX_BITS, Disorder, KafkaAddress, TapeSpec, UsageError
 from workloads.ad_impressions.schema import VIEW
 
 SPEC = TapeSpec(7, steady(1000, 20_000), 4, 20, 4, 10, 10, Disorder(), probes=5, probe_every_ms=1000)
@@ -115,6 +117,32 @@ def test_what_is_heard_of_a_record(key, value, heard):
     assert inputs._record(key, value, 3, 99) == heard
 
 
+def test_a_record_is_heard_with_its_partition(monkeypatch):
+    class Consumed:
+        def __init__(self, settings: object) -> None:
+            """It has no connection."""
+
+        def offsets_for_times(self, moments: object, timeout_s: float) -> object:
+            return moments
+
+        def assign(self, moments: object) -> None:
+            """All partitions."""
+
+        def consume(self, most: int, timeout_s: float) -> list[object]:
+            return [self.message(partition) for partition in (0, 1)]
+
+        @staticmethod
+        def message(partition: int) -> object:
+            content = {"key": b"2a", "value": b"{", "partition": partition, "timestamp": (1, 99), "error": None}
+            return SimpleNamespace(**{name: lambda value=value: value for name, value in content.items()})
+
+    monkeypatch.setattr(inputs, "Consumer", Consumed)
+    monkeypatch.setattr(inputs, "end_offsets", lambda *_: {})
+    field: Any = SimpleNamespace(kafka_address=KafkaAddress("nowhere"), topic="topic")
+
+    assert [*inputs.Listener(field, 0).hear()] == [Record(42, None, "", partition, 99) for partition in (0, 1)]
+
+
 def test_a_tape_without_spells_has_the_digest_that_it_always_had():
     assert Tape(SPEC).digest() == Tape(replace(SPEC, spells=())).digest()
     assert Tape(SPEC).digest() != Tape(after("input-poison@t>=6s")).digest()
@@ -181,3 +209,18 @@ def test_the_ends_of_partitions_prove_a_burst_and_an_idle_partition():
 
 def test_the_partition_that_falls_idle_is_the_one_that_is_watched():
     assert inputs.IDLE_PARTITION == IDLE_PARTITION
+
+
+def test_a_record_that_is_dated_when_it_was_sent_is_not_from_the_future():
+    sent_ms = 1_750_000_000_000
+    future = strike(Future, "input-future")
+
+    assert future.seen([record(time_ms=sent_ms + 10_000, sent_ms=sent_ms)]) == ""
+    assert "dated 3,600 s after" in future.seen([record(time_ms=sent_ms + 3_600_000, sent_ms=sent_ms)])
+
+
+def test_fewer_than_500_records_prove_no_skew():
+    hot = [record(event=n, ad="hot") for n in range(500)]
+
+    assert strike(Skew, "input-skew").seen(hot[:499]) == ""
+    assert "100% of 500 records" in strike(Skew, "input-skew").seen(hot)

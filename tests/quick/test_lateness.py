@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from harness.evidence.observed import NO_BATCH, LogEvents
-from harness.judging.lateness import Newest, batch_of, dropped
+from harness.judging.lateness import Newest, batch_of, dropped, never_closed
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
+from tests.quick.cases import EPOCH_MS, events
 
 WINDOW, WATERMARK = 1000, 2000
 
@@ -103,3 +104,10 @@ def test_an_engine_that_keeps_late_events_dropped_none():
     evidence = BatchLog((Batch(0, {0: 3}, 5000),), drops_late=False, complete=True)
 
     assert not dropped(events, batch_of(events, evidence), evidence).any()
+
+
+def test_a_window_is_open_until_the_newest_event_less_the_lateness_has_passed_its_end():
+    log = events()  # for 30 s, in windows of 10 s
+
+    assert (never_closed(log, 0) == (log.time_ms >= EPOCH_MS + 20_000)).all()
+    assert (never_closed(log, 10_000) == (log.time_ms >= EPOCH_MS + 10_000)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
 from harness.engines.manifest import SHIPPED, job_path, load, program_of, workloads_of
 from harness.engines.process import argv_of
-from harness.model import KafkaAddress, RedisAddress, UsageError
+from harness.model import EngineManifest, KafkaAddress, RedisAddress, UsageError
 
 GOOD = """
 id = "mine"
@@ -327,3 +328,23 @@ def test_the_program_of_a_job_is_the_file_that_its_command_names_or_the_shipped_
 
     assert program_of(load(str(path))) == tmp_path / "job.py"
     assert program_of(load("spark")).name == "spark.py"
+
+
+@pytest.mark.parametrize(
+    ("command", "ivy", "on_jvm"),
+    [
+        (("java", "-jar", "mine.jar"), "", True),
+        (("{java}", "-jar", "mine.jar"), "", True),
+        (("{python}", "job.py"), "spark@4.1.3", True),
+        (("{python}", "java.py"), "", False),
+    ],
+)
+def test_a_manifest_shows_a_jvm_by_its_command_or_its_jars(command, ivy, on_jvm):
+    assert EngineManifest("mine", command, ".", shipped=False, sinks=(), ivy=ivy).on_jvm is on_jvm
+
+
+def test_results_that_a_command_prints_can_not_be_polled():
+    mine = EngineManifest("mine", ("job",), ".", shipped=False, sinks=())
+
+    assert mine.blind == ""
+    assert "printed by a command" in replace(mine, read=("query",)).blind

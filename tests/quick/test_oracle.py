@@ -175,6 +175,7 @@ def test_a_true_log_has_nothing_wrong(preset):
     audit = log_audit.compare(Schedule(spec), EPOCH_MS, log_of(spec, [*messages_of(spec), *marks]), MARKS)
 
     assert audit.planned == audit.found == Schedule(spec).total + 3
+    assert audit.removed == 0
     assert [named.count for named in (audit.missing, audit.doubled, audit.foreign, audit.altered)] == [0, 0, 0, 0]
 
 

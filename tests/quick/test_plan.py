@@ -11,7 +11,8 @@ import pytest
 from generators.profiles import PROFILES
 from harness.config import plan
 from harness.engines import fake, manifest
-from harness.model import RunSpec, SinkClaim, UsageError
+from harness.model import DEFAULT_SCENARIO, RunSpec, SinkClaim, UsageError
+from tests.quick.cases import SPEC as RUN
 from workloads import shipped
 
 
@@ -224,3 +225,13 @@ def _claiming(late):
 
 
 KEEPS = _claiming("keep")
+
+
+@pytest.mark.parametrize(
+    ("declared_in", "scenario", "title"),
+    [("", "late", "late"), ("mine.toml", DEFAULT_SCENARIO, "mine"), ("mine.toml", "late", "mine-late")],
+)
+def test_a_run_is_named_by_its_scenario_and_by_the_workload_that_a_user_declared(declared_in, scenario, title):
+    spec = replace(RUN, tape=replace(RUN.tape, workload="mine"), declared_in=declared_in, scenario=scenario)
+
+    assert spec.title == title

@@ -172,3 +172,11 @@ def test_a_job_that_keeps_nothing_else_goes_on_with_the_number_behind_its_newest
         path.write_text(written, encoding="utf-8")
 
     assert ProgressLog(str(path)).next_batch() == number
+
+
+def test_a_batch_takes_as_long_as_the_engine_says_and_two_seconds_if_it_says_nothing():
+    lines = [Progress(at, at, 1, {0: at}, took_ms=took_ms) for at, took_ms in ((1, 1500), (2, None), (3, -7))]
+    curve = progress_curve.by_progress(lines, epoch_ms=0, opening=0)
+
+    assert curve is not None
+    assert curve.took_s.tolist() == [1.5, 2.0, 0.0]

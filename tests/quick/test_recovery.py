@@ -20,6 +20,7 @@ from harness.measuring.recovery import recover
 from harness.measuring.watched import Watched, link_twin
 from harness.model import FaultReport, FaultSpec
 from harness.rundir.store import Store
+from reports.sections.recovery import rows
 from tests.program.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
@@ -100,6 +101,9 @@ def test_a_kill_that_heals_is_told_second_by_second():
             "disagreed_s": pytest.approx(0.2, abs=0.11),
         }
     )
+    shown = {label: (value, over) for label, value, over, _ in rows(found)}
+    assert shown["started again"] == ("1.0 s", "")
+    assert len(shown) == len(found.quantities)
     assert found.quantities["detect_s"].note == (
         "no progress for more than 1.5 s: the last came 0.0 s before it struck"
     )
@@ -207,6 +211,13 @@ def test_what_an_engine_that_ended_by_itself_had_written_ends_no_outage():
     found = only(replace(KILLED, **seen(ends_s, took_s=2.6), stops_s=(20.5,), starts_s=(-9.0, 20.6), windows={}))
 
     assert values(found)["loud_stop_s"] == pytest.approx(23.7)
+
+
+def test_a_change_seen_by_a_poll_that_began_at_the_stop_came_after_it():
+    changes_s = np.array([10.0, 21.0, 25.0])
+    stopped = replace(KILLED, changes_s=changes_s, since_s=changes_s - 0.5, stops_s=(20.5,))
+
+    assert values(only(stopped))["loud_stop_s"] == 0.5
 
 
 def test_who_never_fell_behind_had_caught_up_with_its_first_output():
@@ -484,6 +495,13 @@ def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
         assert told["wrong_value_s"] == 0.0
         assert told["restart_s"] is not None
         assert told["first_output_s"]
+
+
+def test_a_fault_that_landed_is_measured_beside_one_whose_moment_never_came(tmp_path):
+    verdict, store, _ = fake_run(tmp_path, sink="absolute", fault="kill@c3:batch=5; kill@batch>=9999")
+    measure.save(StoredRun(store), verdict)
+
+    assert [each["fault"] for each in store.read_json(measure.RECOVERY)] == ["kill@c3:batch=5"]
 
 
 def test_a_run_without_a_fault_has_none(tmp_path):

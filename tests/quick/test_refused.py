@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import signal
 
 import kafka.errors
 import pytest
 import redis.exceptions
 from confluent_kafka import KafkaError, KafkaException
 
-from harness.model import HarnessError
+from harness.model import HarnessError, Stopped
 from harness.terminal import command_end
 from harness.terminal.command_end import UnexpectedError
 
@@ -72,3 +73,18 @@ def test_what_the_server_said_stands_beside_what_to_do(error, words):
 def test_an_error_of_nobody_else_is_still_unexpected(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert isinstance(command_end.known(ValueError("ours")), UnexpectedError)
+
+
+@pytest.mark.parametrize(
+    ("number", "again", "code", "name"),
+    [
+        (signal.SIGINT, False, 130, "Ctrl-C"),
+        (signal.SIGTERM, False, 143, "SIGTERM"),
+        (signal.SIGTERM, True, 143, "SIGTERM, a second signal"),
+    ],
+)
+def test_a_program_that_a_signal_ends_has_the_usual_exit_code_and_names_the_signal(number, again, code, name):
+    stopped = Stopped(number, again=again)
+
+    assert (stopped.code, stopped.exit_code) == (code, code)
+    assert (stopped.name, stopped.again) == (name, again)

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.disorder import PRESETS
+from generators.preview import preview
 from generators.profiles import steady
 from generators.tape import Events, Tape
 from harness.model import INDEX_BITS, TapeSpec
+from tests.quick.cases import SPEC as RUN
 from tests.quick.tapes import specs
 from workloads.ad_impressions.schema import VIEW
 
@@ -118,6 +120,8 @@ def test_probes_change_nothing_of_what_the_other_servers_send():
 def test_the_digest_names_the_tape_and_never_changes():
     """Written down, so that a change of the tape is a decision: old runs could not be judged again."""
     assert Tape(SPEC).digest() == "13940d1f61ccbedda7448b327c2b32df"
+    with_silence = replace(SPEC, seed=44, profile=steady(200, 20_000))
+    assert Tape(with_silence).digest() == "4e0a7e09137cf31f0152cad9c55c4337"
 
 
 @pytest.mark.parametrize(
@@ -145,3 +149,14 @@ def test_content_is_uniform_and_ids_say_who_sent_what():
         counts = np.bincount(events.content[name], minlength=values)
         assert len(counts) == values
         assert (np.abs(counts - len(events) / values) < 5 * np.sqrt(len(events) / values)).all()
+
+
+def test_a_preview_shows_how_old_the_events_are_and_how_many_of_them_count():
+    spec = replace(RUN, tape=SPEC)
+    found = preview(spec)
+    blocks = [*Tape(SPEC).blocks()]
+    views = sum(int(((block.content["event_type"] == VIEW) & (block.poison == 0)).sum()) for block in blocks)
+
+    assert sum(bar.events for bar in found.lateness) == found.events == Tape(SPEC).total
+    assert [*found.counted.values()] == [views]
+    assert all(bar.events >= 0 for bar in found.lateness)

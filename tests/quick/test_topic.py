@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from generators.encode import Encoder
+from generators.encode import Batch, Encoder, Message
+from generators.producers import Failures, send_all
 from harness.model import KafkaAddress
 from harness.rundir.store import Store
 from harness.runner.world import topic
@@ -57,3 +59,25 @@ def test_a_population_is_made_from_its_tape_at_one_place():
         for path in (ROOT / folder).rglob("*.py")
     }
     assert {path: times for path, times in built.items() if times} == WHERE_BUILT
+
+
+def test_a_record_that_did_not_fit_into_the_queue_is_an_error():
+    class Nearly:
+        """Its queue holds one record."""
+
+        def __init__(self) -> None:
+            self.failures, self.taken = Failures(), 0
+
+        def offer(self, partition: int, batch: Batch) -> list[int]:
+            self.taken += 1
+            return [0] if self.taken > 1 else []
+
+        def finish(self, deadline_s: float) -> int:
+            return 0
+
+    one: Message = {"key": b"key", "value": b"value"}
+    producer: Any = Nearly()
+    send_all(producer, [(0, one)], 1.0)
+
+    with pytest.raises(TimeoutError, match="1 records did not fit into the queue"):
+        send_all(producer, [(0, one)], 1.0)

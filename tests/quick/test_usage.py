@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measuring.cost import cpu_share
 from harness.metering.process_usage import Books, Cpu, Seen
 
 
@@ -112,3 +114,18 @@ def test_whatever_lives_and_dies_the_sum_is_that_of_all_last_sights_and_never_fa
         assert whole == pytest.approx(total)
         assert whole >= before - 1e-9
         before = whole
+
+
+def test_a_part_s_share_of_a_core_is_its_cpu_time_by_the_time_from_the_first_sample_to_the_last():
+    resources = pa.table(
+        {
+            "at_ms": [1000, 1000, 3000, 3000],
+            "part": ["engine", "redis", "engine", "redis"],
+            "cpu_user_s": [5.0, 1.0, 6.0, 1.5],
+            "cpu_system_s": [2.0, 0.0, 2.2, 0.0],
+        }
+    )
+
+    assert cpu_share(resources, "engine") == pytest.approx(0.6)
+    assert cpu_share(resources, "redis") == pytest.approx(0.25)
+    assert cpu_share(resources[:2], "engine") is None
