@@ -16,7 +16,7 @@ from harness.rundir.store import MissingEvidence, Store
 from harness.services.owners import is_alive
 from harness.terminal.command_end import BROKE, ENDED_EARLY
 
-RUNNING, KILLED, TORN = "running", "aborted", "torn"
+RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges the recorded part"
 REPORT = "too little was recorded to be judged; `streamgauge report` writes its page"
 RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}

@@ -104,7 +104,7 @@ def test_cases_go_two_at_a_time_and_what_decides_nothing_is_made_again_alone(tmp
     assert (told["beside"], again["case"]["fault"], again["run"]) == (True, NEVER, done_in(path)[2]["run"])
     assert "case 1 of 4: kill@c3:batch=3 on fake/increment" in said
     assert "case 3 is unknown: " in said
-    assert said.count("is made again alone") == 1
+    assert said.count("alone") == 1
     html = (path / "report.html").read_text()
     assert "Runs were parallel" in html
     assert "was undecided in parallel with another run" in html
@@ -198,7 +198,7 @@ def test_what_only_a_worker_can_refuse_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "why"),
     [
-        (["--objective-p99-ms", "500"], "asks for speed"),
+        (["--objective-p99-ms", "500"], "needs a speed"),
         (["--redis", "redis://host:6379/1", "--reset"], "share one existing Redis database"),
     ],
 )

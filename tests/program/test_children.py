@@ -352,7 +352,7 @@ def test_whose_owner_is_dead_and_who_cannot_be_judged_from_here():
 def test_a_folder_that_holds_files_is_not_taken(tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("data")
-    with pytest.raises(HarnessError, match="holds files already"):
+    with pytest.raises(HarnessError, match="already contains files"):
         lease_folder(tmp_path / "precious")
     sweep()
     assert (tmp_path / "precious" / "file").exists()

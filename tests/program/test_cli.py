@@ -136,7 +136,7 @@ def test_a_run_that_still_goes_on_is_not_judged(call, tmp_path):
     call("run", *FAST)
     (only_run(tmp_path) / "verdict.json").unlink()
 
-    with pytest.raises(UsageError, match="still going on"):
+    with pytest.raises(UsageError, match="still running"):
         call("recheck", only_run(tmp_path))
 
 
@@ -201,7 +201,7 @@ def test_the_log_of_a_run_is_written_with_names(call, tmp_path, file):
     [
         (["--of", "RUN"], "belong together"),
         (["--out", "log.csv"], "belong together"),
-        (["steady", "--of", "RUN", "--out", "log.csv", "--rate", "5"], "leave out steady, rate"),
+        (["steady", "--of", "RUN", "--out", "log.csv", "--rate", "5"], "Leave out steady, rate"),
         (["--of", "RUN", "--out", "log.txt"], "must end in .parquet or .csv"),
         (["--of", "RUN", "--out", "nowhere/log.csv"], "does not exist. Create it first"),
     ],

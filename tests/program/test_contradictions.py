@@ -39,7 +39,7 @@ def test_an_observer_that_went_blind_lets_no_run_pass(tmp_path, monkeypatch, man
 
     assert verdict.outcome is Outcome.UNKNOWN
     assert verdict.words == ("contradicted",)
-    assert "looked at the results" in verdict.sentence
+    assert "polled the results" in verdict.sentence
 
 
 def broken_off(folder: Path, monkeypatch, step: str) -> Store:

@@ -159,8 +159,8 @@ def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monke
     assert list((path / "figures").glob("throughput-*-fake.csv"))
     section = page.sections[-2]
     assert "--redis 'redis://***@host:6379/1' --reset" in section.code[0]
-    assert "not kept" in section.text[0]
-    with pytest.raises(UsageError, match="were not kept"):
+    assert "not stored" in section.text[0]
+    with pytest.raises(UsageError, match="are not stored"):
         resume(path)
 
 
@@ -182,7 +182,7 @@ def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypa
     [
         (lambda found: found["asked"]["settings"].pop("load_s"), "differ in load_s"),
         (lambda found: found["asked"]["settings"].update(new=1), "differ in new"),
-        (lambda found: found["environment"].update(streamgauge="0.0.9"), "begun with version 0.0.9"),
+        (lambda found: found["environment"].update(streamgauge="0.0.9"), "with version 0.0.9"),
     ],
 )
 def test_one_of_another_version_is_not_gone_on_with(call, tmp_path, monkeypatch, damage, sentence):

@@ -123,7 +123,7 @@ def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_
     assert kept(path)["lives"]
     assert kept(path)["spec"]["redis"] == "rediss://***@host:6380/1?***"
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
-    with pytest.raises(UsageError, match="were not kept"):
+    with pytest.raises(UsageError, match="are not stored"):
         resume(path)
 
 
@@ -169,5 +169,5 @@ def test_time_and_disk_are_told_by_part_before_and_after(call, tmp_path):
     (life,) = kept(only_experiment(tmp_path))["lives"]
     assert list(life["parts_s"]) == ["start", "load", "drain", "read", "judge", "measure"]
     assert life["parts_s"]["load"] > 50
-    assert re.search(r"Life 1 took [\d.]+ min: start \d+ s, load \d+ s, ", after)
-    assert "Life 1 took" in (only_experiment(tmp_path) / "report.html").read_text()
+    assert re.search(r"Engine run 1 took [\d.]+ min: start \d+ s, load \d+ s, ", after)
+    assert "Engine run 1 took" in (only_experiment(tmp_path) / "report.html").read_text()

@@ -410,7 +410,7 @@ def test_sigterm_ends_a_run_in_order(tmp_path):
     assert process.returncode == 143
     (run,) = (tmp_path / "runs").iterdir()
     assert "Stopped by SIGTERM. Everything it started has been stopped." in said
-    assert f"What was recorded is in runs/{run.name}: so there is nothing to judge" in said
+    assert f"What was recorded is in runs/{run.name}: " in said
     assert "Traceback" not in said
 
 

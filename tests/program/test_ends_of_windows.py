@@ -46,5 +46,5 @@ def test_sessions_named_by_their_ends_are_refused_before_anything_starts(tmp_pat
     error = json.loads(capsys.readouterr().out)["error"]
     assert code == Exit.USAGE
     assert 'window_key = "end"' in error
-    assert "no common length" in error
+    assert "the same length" in error
     assert not (tmp_path / "runs").exists()

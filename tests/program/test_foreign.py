@@ -83,13 +83,13 @@ def test_an_experiment_is_no_run_and_says_where_its_runs_are(command, mistake, m
 
     said = mistake(*command, str(folder.path))
 
-    assert "is not a run: it is an experiment." in said or "is a something new, and a chaos or a" in said
+    assert "is not a run: it is an experiment." in said or "is a something new, but a chaos or a" in said
 
 
 def test_a_space_that_makes_it_another_folder_is_seen(mistake):
     run = Store.create(Path("runs"), "mine").path
 
-    assert f"{run} ': the folder of a run is expected" in mistake("recheck", f"{run} ")
+    assert f"{run} ' does not exist: the folder of a run is expected" in mistake("recheck", f"{run} ")
 
 
 def test_a_run_is_no_experiment(mistake):

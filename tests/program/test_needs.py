@@ -41,7 +41,7 @@ def test_a_machine_with_plenty_lacks_nothing():
             r"299 more processes and threads are allowed here, but 300 are needed: raise the limit \(ulimit -u",
         ),
         ({"memory_bytes": 512 * MIB}, r"512 MiB of memory are granted here, but 900 MiB are needed: use a larger"),
-        ({"native": False}, r"temporary folder /tmp \(it is mounted noexec\).* set TMPDIR to a folder"),
+        ({"native": False}, r"temporary folder /tmp is mounted noexec.* set TMPDIR to a folder"),
     ],
 )
 def test_each_thing_that_is_lacking_is_one_sentence(too_little, told):
@@ -95,6 +95,6 @@ def test_a_run_with_too_few_open_files_is_refused_before_it_starts_anything(tmp_
     )
 
     assert done.returncode == 4
-    assert f"may have {hard} files open here, and" in done.stderr
+    assert f"may have {hard} open files here, but" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -40,7 +40,7 @@ def call(monkeypatch, tmp_path, capsys):
         (["compare", "spark", *ASKED], "The engine spark has no job for the workload payments"),
         (["chaos", *ASKED], "The engine spark has no job for the workload payments"),
         (["chaos", *ASKED, "--engine", OWN], "name faults with --fault"),
-        (["gate", "--base", OWN, "--head", "spark", *ASKED], "The engine spark comes with no job of the workload"),
+        (["gate", "--base", OWN, "--head", "spark", *ASKED], "The engine spark has no job for the workload"),
         (["gate", "--base", OWN, "--head", OWN], "its job is for the workload payments"),
         (["run", "--engine", OWN], "its job is for the workload payments"),
         (["run", "--engine", OWN, *ASKED, "--window", "5s"], "no meaning for the workload payments"),

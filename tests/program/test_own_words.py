@@ -19,7 +19,7 @@ from harness.model import UsageError
     [
         (["test", "nosuch"], "SUITE = 'nosuch' is not right: one of quick, lint"),
         (["test", "quik"], "nearest: 'quick'"),
-        (["tape", "--rate", "10000000", "--duration", "24h"], "up to 100,000,000 are looked at"),
+        (["tape", "--rate", "10000000", "--duration", "24h"], "the limit is 100,000,000"),
         (["workload", "new", ""], "DIR is empty"),
         (["workload", "new", " "], "DIR is empty"),
     ],

@@ -611,5 +611,5 @@ def test_what_the_job_sets_by_itself_stands_on_the_fairness_card(good):
 
     (good.path / "engine_settings.json").write_text('{"spark.sql.shuffle')
     shown = html_of(good)
-    assert "so the job's own settings are not known." in shown
+    assert "own settings are not known." in shown
     assert "Machine and versions" in shown

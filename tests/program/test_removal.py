@@ -66,7 +66,7 @@ def refuse(*_: object) -> None:
 def test_what_was_removed_half_way_is_not_taken_for_whole(engines, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(shutil, "rmtree", refuse)
-        with pytest.raises(HarnessError, match=rf"own-{NEW} could not be removed: Permission denied \(there\)\. What"):
+        with pytest.raises(HarnessError, match=rf"own-{NEW} could not be removed: Permission denied \(there\)\. The"):
             remove()
 
     assert not (engines / f"own-{NEW}").exists()

@@ -58,5 +58,5 @@ def test_pairs_are_right_and_one_too_few_is_wrong(tmp_path, text):
 def test_results_that_wait_for_a_window_that_never_closes_are_refused(tmp_path):
     never = RIDES.replace("opens + 30000 AS closes", "NULL AS closes")
 
-    with pytest.raises(UsageError, match="The cells of rides never close"):
+    with pytest.raises(UsageError, match="the cells of rides never close"):
         judged(DrawnQuestion(never, "none", "final", False, "start", 0), tmp_path)

@@ -543,7 +543,7 @@ def test_a_fault_that_did_not_land_for_want_of_memory_is_not_the_headline(tmp_pa
     verdict, _, _ = fake_run(tmp_path, fault="kill@batch>=9", conf={"misbehave": "eat-memory"})
 
     assert verdict.words == ("not landed", "no-memory")
-    assert verdict.sentence.startswith("no-memory: the machine had no memory left")
+    assert verdict.sentence.startswith("no-memory: the machine ran out of memory")
 
 
 class Swept(FakeWorld):
@@ -598,7 +598,7 @@ class Unopened(FakeWorld):
 
 def test_what_breaks_for_want_of_memory_before_the_start_says_so(tmp_path):
     with pytest.raises(
-        HarnessError, match=r"^The machine had no memory left: .* 2 processes .* The broker ended\. To go"
+        HarnessError, match=r"^The machine ran out of memory: .* 2 processes .* The broker ended\. To go"
     ):
         fake_run(tmp_path, Unopened)
 

@@ -62,7 +62,7 @@ def test_one_that_hangs_is_found_to_hang_in_the_next_rest(call, tmp_path, monkey
 
     told, why = json.loads(done.stdout), [piece["why"] for piece in offered(tmp_path)]
     assert (done.exit_code, told["low_per_s"], told["rates"]) == (Exit.FAIL, None, [])
-    assert "stuck: nothing has moved" in told["sentence"]
+    assert "stuck: no progress" in told["sentence"]
     assert re.search(r"; its last progress was at [\d,]+ events/s \(level\)$", told["sentence"])
     assert why[-2:] == ["rest", "rest"]
     assert "again" not in why

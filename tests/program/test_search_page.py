@@ -127,7 +127,7 @@ def test_a_plateau_without_a_certificate_counts_for_nothing_and_is_told(tmp_path
     assert max(searched.visits) == 70_000
     assert searched.found.outcome is Outcome.UNKNOWN
     assert "50,000 events/s sustained; the generator was the limit at 90,000/s" in searched.found.sentence
-    assert any("without a valid certificate" in fact for fact in page.facts)
+    assert any("load check failed" in fact for fact in page.facts)
 
 
 def test_lives_are_taken_together_and_lie_far_apart(tmp_path):

@@ -133,4 +133,4 @@ def test_a_run_of_an_older_version_was_read_once_and_that_is_said(tmp_path):
     verdict = judge(StoredRun.open(store.path))
 
     assert (verdict.outcome, verdict.words) == (Outcome.UNKNOWN, ("no digests",))
-    assert "read once only" in stopped(verdict).sentence
+    assert "read only once" in stopped(verdict).sentence
