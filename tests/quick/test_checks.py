@@ -535,7 +535,7 @@ def test_the_events_of_a_wrong_cell_are_those_that_no_seam_explains():
 
 def test_a_batch_that_has_too_many_by_what_it_had_written_when_it_was_killed_adds_to_what_it_finds():
     code = min(HONEST.log_ledger)
-    adds = "so that it adds to what it finds"
+    adds = "so it adds to the results that it finds"
 
     assert result("backfill", planted._killed({code: 5}, {code: 5})).sentence.endswith(adds)
     assert adds not in result("backfill", planted._killed({code: 5}, {code: 4})).sentence

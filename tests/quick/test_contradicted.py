@@ -68,7 +68,7 @@ def test_parts_of_the_log_in_the_wrong_order_are_a_contradiction(tmp_path, monke
     pq.write_table(pa.concat_tables([log[-100:], log[:-100]]).combine_chunks(), store.path / LOG)
     monkeypatch.setattr(observed, "ROWS_AT_ONCE", 100)
 
-    assert [each for each in found(store) if "behind a later record" in each]
+    assert [each for each in found(store) if "after a later record" in each]
 
 
 @pytest.mark.parametrize("how", [stopped_telling, beyond])
@@ -114,4 +114,4 @@ def test_a_last_look_that_saw_another_count_is_a_contradiction(tmp_path):
     pq.write_table(samples.set_column(place, "count", pa.array(count, samples.schema.field("count").type)), path)
 
     (why,) = found(store)
-    assert "1 count of observed.parquet differ from the last look in samples.parquet" in why
+    assert "1 count of observed.parquet differ from the last poll in samples.parquet" in why
