@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.experiments.folder import BEGUN, FILE, FINISHED, Folder
 from harness.judging.stored_run import StoredRun
-from harness.metering.accounting import folder_bytes
+from harness.metering.process_sampling import folder_bytes
 from harness.model import UsageError
 from harness.rundir import markers, store
 from harness.rundir.store import MissingEvidence, Store

@@ -14,7 +14,7 @@ from harness.config.scenario_keys import KEYS
 from harness.install import doctor as examiner
 from harness.install.doctor import Finding, State
 from harness.model import Exit, HarnessError, UsageError, redacted
-from harness.services import security
+from harness.services import kafka_security
 from harness.services.external import Wants, kafka_says, redis_says
 from harness.services.redis import connect, external, find_server
 from harness.util.texts import many
@@ -48,7 +48,7 @@ def _servers(kafka: str, kafka_config: str, redis: str, prefix: str) -> Iterator
     """Check rights and limits by trials on names of our own."""
     wants = Wants(transactions=True, scripts=True)
     if kafka:
-        address = security.external(kafka, Path(kafka_config) if kafka_config else None)
+        address = kafka_security.external(kafka, Path(kafka_config) if kafka_config else None)
         yield _finding("Kafka rights", address.bootstrap, lambda: [s.sentence for s in kafka_says(address, wants)])
     if redis:
         server = external(redis, prefix)

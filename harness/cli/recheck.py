@@ -13,7 +13,7 @@ from harness.cli.show_verdict import show
 from harness.drivers import chaos, compare, gate, one_run, pairs, search
 from harness.experiments import folder
 from harness.experiments.folder import Folder
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import UsageError
@@ -47,7 +47,7 @@ def _judged_again(run_dir: Store) -> Result:
         screen.phase("judge")
         stored = StoredRun(run_dir)
         verdict = judge(stored)
-        verdicts.keep(run_dir, verdict)
+        verdict_file.keep(run_dir, verdict)
         return one_run.report(stored, verdict, screen)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.experiments.folder import FILE
 from harness.host.disk_space import size_in_words
-from harness.metering.accounting import folder_bytes
+from harness.metering.process_sampling import folder_bytes
 from harness.model import HarnessError, UsageError
 from harness.rundir import markers
 from harness.rundir.store import MissingEvidence, Store, made_ms, oldest_first

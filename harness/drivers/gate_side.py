@@ -33,10 +33,10 @@ from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.load.burst_load import Bursts, Sent
 from harness.measuring import latency
-from harness.metering.accounting import ENGINE, WORKERS, Processes
 from harness.metering.counted_work import CountedWork, Totals
+from harness.metering.cpu_books import Books
 from harness.metering.jit_time import Compilers
-from harness.metering.process_usage import Books
+from harness.metering.process_sampling import ENGINE, WORKERS, Processes
 from harness.model import EngineManifest, HarnessError, RunSpec, Verdict
 from harness.results.redis_scan import Row
 from harness.rundir.store import Store

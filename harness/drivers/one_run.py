@@ -20,7 +20,7 @@ from harness.engines.warm import Starts
 from harness.faults import job, registry
 from harness.host import disk_space, needs
 from harness.install import environment, jvm
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.stored_run import StoredRun
 from harness.measuring.growth import keeps_all
 from harness.measuring.objective import with_objective
@@ -215,7 +215,7 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     screen.phase("measure", "measuring latency, cost, steadiness and recovery")
     run_dir, measurement = stored.store, measure.save(stored, verdict)
     verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(run_dir))
-    verdicts.keep(run_dir, verdict)
+    verdict_file.keep(run_dir, verdict)
     result = read(run_dir.path)
     run_dir.write_bytes("junit.xml", junit.as_xml(result))
     run_dir.write_bytes("summary.md", markdown.as_text(result).encode())

@@ -223,9 +223,9 @@ def _named(plateau: Plateau) -> str:
 
 def write_page(experiment: Folder) -> Page:
     """Write the page. Drawing is slow to import, and most commands draw nothing."""
-    from reports import curve_page
+    from reports import search_page
 
-    return curve_page.write(experiment)
+    return search_page.write(experiment)
 
 
 def _asked(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from generators.schedule import Schedule
 from generators.tape import Tape
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import LogTable, parts_of
-from harness.judging import impossible_progress, progress_curve, verdicts
+from harness.judging import impossible_progress, progress_curve, verdict_file
 from harness.judging.stored_run import LOG, OBSERVED, Sealed, StoredRun
 from harness.model import MAX_SERVERS, UsageError
 from harness.results.sampler import sampled_keys
@@ -268,9 +268,9 @@ def _of_verdict(run: StoredRun) -> Iterator[str]:
 
     Only their absence matters: a newer version may count them differently.
     """
-    if not run.store.has(verdicts.FILE):
+    if not run.store.has(verdict_file.FILE):
         return
-    if unlike := verdicts.contradiction(run.store):
+    if unlike := verdict_file.contradiction(run.store):
         yield unlike
     verdict = unless_missing(lambda: run.verdict)
     if OBSERVED in run.unread:

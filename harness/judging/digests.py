@@ -17,16 +17,24 @@ from typing import Any
 import msgspec
 
 from harness.evidence.observed import Edits
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.rundir.store import HISTORY, MADE_LINE, OWNER, MissingEvidence, Store
 
 FILE, CLOSED = "digests.json", "closed"
 MADE = frozenset(
-    {FILE, verdicts.FILE, "measurement.json", "recovery.json", "timeline.parquet", "latency.parquet", "plateaus.json"},
+    {
+        FILE,
+        verdict_file.FILE,
+        "measurement.json",
+        "recovery.json",
+        "timeline.parquet",
+        "latency.parquet",
+        "plateaus.json",
+    },
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"
-LATER = frozenset({verdicts.KIND, "ended early"})  # kinds of lines that the history may get after the run
+LATER = frozenset({verdict_file.KIND, "ended early"})  # kinds of lines that the history may get after the run
 FIRST_SCHEMA = 3  # runs of older ones have no digests
 IN_HISTORY = 4  # from this schema on the history also holds the digests of the files
 

@@ -32,7 +32,7 @@ from harness.evidence.observed import (
     folded,
 )
 from harness.evidence.send_index import send_rows, sent_us
-from harness.judging import changed, checks, contradictions, lateness, log_audit, progress_curve, verdicts
+from harness.judging import changed, checks, contradictions, lateness, log_audit, progress_curve, verdict_file
 from harness.judging.changed import Changed
 from harness.judging.checks import edited, evidence, masked, question
 from harness.judging.checks.case import RunFacts, join
@@ -236,7 +236,7 @@ def _assemble(run: StoredRun) -> RunFacts:
         blind=IN_TOTALS if run.in_totals else run.manifest.blind,
         edits=run.edits,
         contradictions=contradictions.found(run, expectation),
-        failed_first=verdicts.failed_first(store),
+        failed_first=verdict_file.failed_first(store),
         waiting=max(store.values("backlog", "waiting", int), default=0),
         change=change,
         states=run.states,

@@ -18,7 +18,7 @@ from harness.engines import checkpoints, late, progress
 from harness.evidence.changed_query import asked_of
 from harness.evidence.observed import Doubt, Edits, LogAudit, NamedLate, Observed, State
 from harness.evidence.send_index import send_rows, sent_us
-from harness.judging import digests, log_audit, times, verdicts
+from harness.judging import digests, log_audit, times, verdict_file
 from harness.judging.lateness import Countable, countable, read_again, restarts
 from harness.judging.questions import keys_of, other_question
 from harness.model import (
@@ -296,7 +296,7 @@ class StoredRun:
     @cached_property
     def verdict(self) -> Verdict:
         """The latest verdict."""
-        return verdicts.last(self.store)
+        return verdict_file.last(self.store)
 
     # Values derived for the judge, measurements and pages.
 

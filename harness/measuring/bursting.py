@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from generators.tape import offered_by
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
-from harness.measuring import catching_up
+from harness.measuring import backlog_catch_up
 from harness.measuring.cost import ENGINE, MIB
 from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
@@ -93,7 +93,7 @@ def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
         load_s=load_s,
         p99_ms=_by_second(by_second, "p99_ms", seconds) if known else None,
         largest_ms=_by_second(by_second, "max_ms", seconds) if known else None,
-        backlog=catching_up.to_do(lines, seconds),
+        backlog=backlog_catch_up.to_do(lines, seconds),
         events=_since(unless_missing(lambda: by_rank(run)), epoch_ms) if known else None,
         memory=_memory(_table(run, "resources.parquet"), epoch_ms),
         checkpoint=_checkpoint(_table(run, "state.parquet"), epoch_ms),

@@ -17,7 +17,7 @@ from harness.evidence.observed import ROWS_AT_ONCE
 from harness.judging import progress_curve
 from harness.judging.stored_run import StoredRun
 from harness.load.certificate import of_load
-from harness.measuring import bursting, catching_up, company, cost, growth, recovery, steady
+from harness.measuring import backlog_catch_up, bursting, company, cost, growth, recovery, steady
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -142,7 +142,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         gc_s=_gc_s(run),
         steady=None if bursts else _steady(run, table, load_s),  # it tests for a steady state at one rate
         observer=_observer(store, resources),
-        catch_up=catching_up.of_run(run, latency.by_second if latency else None),
+        catch_up=backlog_catch_up.of_run(run, latency.by_second if latency else None),
         bursts=bursts,
         growth=growth.of_run(run),
         company=company.of_run(run),

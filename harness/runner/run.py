@@ -20,7 +20,7 @@ from generators.tape import Tape
 from harness.evidence.ledger import seal_of
 from harness.faults.moment import Moment
 from harness.host.disk_space import NoRoomError
-from harness.judging import digests, verdicts
+from harness.judging import digests, verdict_file
 from harness.judging.judge import judge
 from harness.judging.lateness import watermarks_ms
 from harness.judging.stored_run import StoredRun
@@ -56,7 +56,7 @@ from harness.runner.manifest_mismatch import (
     unsaid_final,
     unsaid_progress,
 )
-from harness.runner.progress_clock import another_clock, progress_lines
+from harness.runner.progress_time_unit import another_clock, progress_lines
 from harness.runner.result_polling import POLL_EVERY_S, POLL_SHARE, ExpectedSentinels, ResultPoller, covers
 from harness.runner.screen import Screen
 from harness.runner.sentinels import Marking
@@ -408,7 +408,7 @@ class Run:
         self._tell(digests.CLOSED, notes=self._notes(), files=files)
         digests.write(self.store, files)
         verdict = judge(self.stored)
-        verdicts.keep(self.store, verdict, at_ms=self.clock.now_ms())
+        verdict_file.keep(self.store, verdict, at_ms=self.clock.now_ms())
         return verdict
 
     def _notes(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.judging import digests, verdicts
+from harness.judging import digests, verdict_file
 from harness.judging.stored_run import StoredRun
 from harness.rundir.store import HISTORY, Store, unless_missing
 
@@ -19,13 +19,13 @@ def recompute_digests(store: Store) -> None:
 
 def recompute_all(store: Store) -> None:
     """Also rewrite what the history says of the files, and remove earlier verdicts, as if the run had left it so."""
-    if store.has(verdicts.FILE):
-        (store.path / verdicts.FILE).unlink()
+    if store.has(verdict_file.FILE):
+        (store.path / verdict_file.FILE).unlink()
     run = StoredRun(store)
     say(store, "observer", rows=unless_missing(lambda: run.samples.num_rows))
     say(store, "stopped", changed=unless_missing(lambda: run.changed_by_stop))
     say(store, digests.CLOSED, files=digests.of_files(store))
-    rewrite(store, lambda line: line if line.get("kind") != verdicts.KIND else None)
+    rewrite(store, lambda line: line if line.get("kind") != verdict_file.KIND else None)
     recompute_digests(store)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from harness.evidence.checksums import PREFIX, Checksum
-from harness.judging import digests, verdicts
+from harness.judging import digests, verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import AFTER_STOP, OBSERVED, StoredRun
 from harness.rundir.store import Store
@@ -378,7 +378,7 @@ def of_schema_3(store: Store) -> None:
     """Convert a run to the files of schema 3."""
     _told("made", lambda line: line.pop("schema"))(store)
     _told(digests.CLOSED, lambda line: line.pop("files"))(store)
-    _told(verdicts.KIND, lambda line: line.pop("digest"))(store)
+    _told(verdict_file.KIND, lambda line: line.pop("digest"))(store)
     _json("plan.json", lambda plan: plan.pop("spec"))(store)
     _json("owner.json", lambda owner: owner.update(schema=3))(store)
     cheat.recompute_digests(store)
@@ -395,8 +395,8 @@ def _told_more(store: Store) -> None:
 
 def _never_judged(store: Store) -> None:
     """Makes a run look as if it had been interrupted before its verdict."""
-    _without_lines(verdicts.KIND)(store)
-    for name in (verdicts.FILE, digests.FILE):
+    _without_lines(verdict_file.KIND)(store)
+    for name in (verdict_file.FILE, digests.FILE):
         _gone(name)(store)
 
 
@@ -457,8 +457,8 @@ EDITS: Mapping[str, Change] = {
     "a count was edited, and its digest": _both(RESULTS["one event more"], cheat.recompute_digests),
     "the observer saw more": _both(_told("observer", _and_more("rows")), cheat.recompute_digests),
     "more was changed by the stop": _both(_told("stopped", _and_more("changed")), cheat.recompute_digests),
-    "the first verdict was FAIL": _told(verdicts.KIND, lambda line: line.update(outcome="FAIL")),
-    "the verdict was edited": _json(verdicts.FILE, lambda verdict: verdict.update(slack=1)),
+    "the first verdict was FAIL": _told(verdict_file.KIND, lambda line: line.update(outcome="FAIL")),
+    "the verdict was edited": _json(verdict_file.FILE, lambda verdict: verdict.update(slack=1)),
     "a run that is called one of schema 2, without digests": _as_of_schema_2,
     "a run of schema 2, which had no digests": of_schema_2,
     "a run of schema 3, as it was": of_schema_3,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import redis
 
 from harness.model import HarnessError, KafkaAddress, RunSpec, redacted
-from harness.services import claim, made, redis_rights, security
+from harness.services import claim, kafka_security, made, redis_rights
 from harness.services.redis import connect, external
 from harness.util.server_errors import of_redis
 
@@ -34,7 +34,7 @@ class Said(NamedTuple):
 
 
 def kafka_of(spec: RunSpec) -> KafkaAddress:
-    return security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
+    return kafka_security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
 
 
 def check_external(spec: RunSpec) -> None:

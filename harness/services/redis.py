@@ -23,7 +23,7 @@ from harness.model import HarnessError, RedisAddress, UsageError, redacted
 from harness.services.addresses import LOOPBACK, PortTaken, is_free
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
-from harness.services.security import expand
+from harness.services.kafka_security import expand
 from harness.util.server_errors import answer_of_redis, of_redis
 from harness.util.wait import wait_until
 from workloads.prefixed import client_of

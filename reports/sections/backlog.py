@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.measuring import catching_up
+from harness.measuring import backlog_catch_up
 from harness.measuring.measurement import CatchUp, Reconfiguration
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
@@ -35,7 +35,7 @@ def section(evidence: Evidence) -> Section | None:
 
 def _drawn(evidence: Evidence, found: CatchUp) -> Picture | None:
     load_s = evidence.spec.tape.load_ms // 1000
-    to_do = catching_up.to_do(Lines(evidence), load_s)
+    to_do = backlog_catch_up.to_do(Lines(evidence), load_s)
     if to_do is None:
         return None
     seconds, offered_per_s = np.arange(load_s, dtype=np.float64) + 0.5, evidence.measurement.offered_per_s

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.measuring import catching_up
+from harness.measuring import backlog_catch_up
 from harness.measuring.bursting import WORDS, Checkpointing, checkpointing
 from harness.measuring.measurement import Bursts
 from harness.measuring.stats import Floats
@@ -48,7 +48,7 @@ def panels_of(evidence: Evidence, found: Bursts, load_s: int) -> Iterator[figure
         if found.band_ms.value is not None:
             lines.append(figure.Line("band", np.full(load_s, found.band_ms.value), MUTED, dashed=True))
         yield figure.Panel("latency", "ms", tuple(lines))
-    to_do = catching_up.to_do(Lines(evidence), load_s)
+    to_do = backlog_catch_up.to_do(Lines(evidence), load_s)
     if to_do is not None:
         yield figure.Panel("backlog, events due and not done", "events", (figure.Line("to do", to_do, BLUE),))
     if told := checkpointing(evidence):

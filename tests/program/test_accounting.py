@@ -11,8 +11,8 @@ import pytest
 
 from harness.measuring.cost import costs
 from harness.metering import hotspot_counters
-from harness.metering.accounting import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
-from harness.metering.process_usage import Cpu
+from harness.metering.cpu_books import Cpu
+from harness.metering.process_sampling import ENGINE, HARNESS, WORKERS, Accounting, Processes, exactly, folder_bytes
 from harness.rundir.store import Store
 from harness.services.children import spawn
 from harness.util.wait import wait_until

@@ -10,7 +10,7 @@ import pytest
 from generators.tape import Tape
 from harness.config import plan
 from harness.engines import fake, progress
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.measuring.latency import latencies, quantiles
@@ -215,7 +215,7 @@ def with_ends_told(folder, every_s, *ends_s):
     verdict = store.read_as("verdict.json", Verdict)
     tampered.with_digests(store)
     measure.save(StoredRun(store), verdict)
-    verdicts.keep(store, verdict)
+    verdict_file.keep(store, verdict)
     return store
 
 

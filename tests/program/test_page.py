@@ -28,7 +28,7 @@ from harness.config.scenario_keys import KEYS
 from harness.drivers import one_run
 from harness.engines import fake
 from harness.install import environment
-from harness.judging import log_audit, verdicts
+from harness.judging import log_audit, verdict_file
 from harness.judging.stored_run import StoredRun
 from harness.model import CheckResult, Outcome, RunSpec, UsageError
 from harness.rundir.store import Store
@@ -100,9 +100,9 @@ def bad(bad_run, tmp_path):
 
 def with_digests(store) -> None:
     """As if the run had left its files so."""
-    verdict = verdicts.last(store)
+    verdict = verdict_file.last(store)
     cheat.recompute_all(store)
-    verdicts.keep(store, verdict)
+    verdict_file.keep(store, verdict)
 
 
 def html_of(store) -> str:
@@ -238,7 +238,7 @@ def test_drawings_that_became_withheld_are_taken_away(good):
     assert (good.path / "figures" / "latency.png").exists()
 
     verdict = Evidence(good).verdict
-    verdicts.keep(good, replace(verdict, checks=(CheckResult("lost", Outcome.FAIL, "one"),)))
+    verdict_file.keep(good, replace(verdict, checks=(CheckResult("lost", Outcome.FAIL, "one"),)))
     run_page.write(good)
     assert not list(good.path.glob("figures/latency.*")) + list(good.path.glob("figures/cost.*"))
 
@@ -246,7 +246,7 @@ def test_drawings_that_became_withheld_are_taken_away(good):
 def test_a_missed_objective_fails_the_run_and_shows_its_speed(good):
     verdict = Evidence(good).verdict
     slow = CheckResult("objective", Outcome.FAIL, "p99 of latency is 2,081 ms", word="slow", blame="engine")
-    verdicts.keep(good, replace(verdict, outcome=Outcome.FAIL, checks=(*verdict.checks, slow)))
+    verdict_file.keep(good, replace(verdict, outcome=Outcome.FAIL, checks=(*verdict.checks, slow)))
     page = run_page.page_of(Evidence(good))
 
     assert (page.outcome, page.withheld) == (Outcome.FAIL, "")
@@ -304,7 +304,7 @@ def test_the_page_of_an_undecided_run_names_what_would_decide_it(good, check, wo
     verdict = Evidence(good).verdict
     undecided = CheckResult(check, Outcome.UNKNOWN, "nothing says it", word=word)
     checks = tuple(undecided if each.name == check else each for each in verdict.checks)
-    verdicts.keep(good, replace(verdict, outcome=Outcome.UNKNOWN, checks=checks))
+    verdict_file.keep(good, replace(verdict, outcome=Outcome.UNKNOWN, checks=checks))
 
     first, *_ = next_step.section(Evidence(good)).tables[0].rows
     assert str(first[1]).endswith(flags)
@@ -330,7 +330,7 @@ def test_tape_and_log_are_compared_again_only_where_the_verdict_had_not_found_th
     compare.assert_not_called()
 
     verdict = Evidence(bad).verdict
-    verdicts.keep(bad, replace(verdict, checks=tuple(c for c in verdict.checks if c.name != "log")))
+    verdict_file.keep(bad, replace(verdict, checks=tuple(c for c in verdict.checks if c.name != "log")))
     by_files = Evidence(bad).case
     compare.assert_called_once()
     assert by_verdict.audit == by_files.audit
@@ -341,7 +341,7 @@ def test_witnesses_and_names_of_others_are_texts_and_never_markup(bad):
     verdict = Evidence(bad).verdict
     evil = "<img src=x onerror=alert(1)>"
     checks = tuple(replace(check, sentence=check.sentence + evil) for check in verdict.checks)
-    verdicts.keep(bad, replace(verdict, sentence=evil, checks=checks))
+    verdict_file.keep(bad, replace(verdict, sentence=evil, checks=checks))
     html = html_of(bad)
 
     assert evil not in html
@@ -426,7 +426,7 @@ def test_what_is_not_beside_a_page_is_text_and_no_link(good, tmp_path):
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_the_next_step_follows_from_the_outcome_and_can_be_typed(good, outcome):
-    verdicts.keep(good, replace(Evidence(good).verdict, outcome=outcome))
+    verdict_file.keep(good, replace(Evidence(good).verdict, outcome=outcome))
     steps = next_step.section(Evidence(good)).tables[0].rows
     told = {
         Outcome.PASS: ["chaos", "search"],

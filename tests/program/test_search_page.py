@@ -16,7 +16,7 @@ from harness.experiments.folder import FILE, Folder
 from harness.experiments.searching.searched import read
 from harness.model import Outcome, UsageError
 from harness.rundir.store import Store
-from reports import curve, curve_page
+from reports import curve, search_page
 from reports.page import render
 from tests.program import pages
 
@@ -24,7 +24,7 @@ from tests.program import pages
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     place = pages.a_search(tmp_path_factory.mktemp("search"), pages.curve())
-    return place, curve_page.write(place)
+    return place, search_page.write(place)
 
 
 def section(page, name):
@@ -74,7 +74,7 @@ def test_a_burst_is_told_and_has_no_row_among_the_rates(tmp_path):
     burst = replace(burst, backlog=np.linspace(60_000, 1_000_000, 20))
     after = replace(after, backlog=np.linspace(1_000_000, 0, 20))
     place = pages.a_search(tmp_path, [*pages.curve(), burst, after])
-    page = curve_page.write(place)
+    page = search_page.write(place)
     (told,) = [fact for fact in page.facts if fact.startswith("A burst")]
     (pulse,) = curve.as_object(read(place))["pulses"]
 
@@ -107,7 +107,7 @@ def test_a_search_that_was_broken_off_is_not_headed_pass(tmp_path):
     kept = json.loads((tmp_path / FILE).read_text())
     kept["lives"][0]["whole"] = False
     (tmp_path / FILE).write_text(json.dumps(kept))
-    page = curve_page.page_of(read(place))
+    page = search_page.page_of(read(place))
 
     assert page.outcome is Outcome.UNKNOWN
     assert page.sentence.startswith("Not finished, 0 of 1 life: p99 crosses")
@@ -122,7 +122,7 @@ def test_a_plateau_without_a_certificate_counts_for_nothing_and_is_told(tmp_path
         for each in pages.curve()
     ]
     searched = read(pages.a_search(tmp_path, late))
-    page = curve_page.page_of(searched)
+    page = search_page.page_of(searched)
 
     assert max(searched.visits) == 70_000
     assert searched.found.outcome is Outcome.UNKNOWN
@@ -145,7 +145,7 @@ def test_lives_are_taken_together_and_lie_far_apart(tmp_path):
 
 def test_without_a_right_life_there_is_no_figure(tmp_path):
     place = pages.a_search(tmp_path, [])
-    page = curve_page.write(place)
+    page = search_page.write(place)
 
     assert page.outcome is Outcome.UNKNOWN
     assert section(page, "throughput").missing
@@ -180,4 +180,4 @@ def test_a_damaged_experiment_is_named(tmp_path, damage, said):
     damage(tmp_path / FILE)
 
     with pytest.raises(UsageError, match=said):
-        curve_page.write(Folder(place.path))
+        search_page.write(Folder(place.path))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import Outcome
@@ -39,7 +39,7 @@ def make(folder: Path) -> dict[str, Store]:
         with_digests(runs[name])
         verdict = judge(StoredRun(runs[name]))
         assert (verdict.outcome, verdict.words) == (Outcome.FAIL, (word,)), verdict.sentence
-        verdicts.keep(runs[name], verdict)
+        verdict_file.keep(runs[name], verdict)
     return runs
 
 

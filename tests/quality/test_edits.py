@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.judging import digests, verdicts
+from harness.judging import digests, verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import AFTER_STOP, OBSERVED, StoredRun
 from harness.model import Outcome, UsageError, Verdict
@@ -151,7 +151,7 @@ def of_schema_2(store: Store) -> None:
 
 
 def never_judged(store: Store) -> None:
-    for name in (digests.FILE, verdicts.FILE):
+    for name in (digests.FILE, verdict_file.FILE):
         (store.path / name).unlink()
     lines = (store.path / HISTORY).read_bytes().splitlines(keepends=True)
     (store.path / HISTORY).write_bytes(b"".join(line for line in lines if b'"kind":"verdict"' not in line))
@@ -174,7 +174,7 @@ def test_what_was_wrong_at_first_is_not_right_now(runs, tmp_path):
     as_before_the_stop(store)
     cheat.recompute_all(store)
     assert judged(store).outcome is Outcome.PASS, "as docs/run.md says, digests do not prevent this"
-    store.tell(verdicts.KIND, outcome="FAIL")
+    store.tell(verdict_file.KIND, outcome="FAIL")
 
     verdict = judged(store)
 
@@ -185,7 +185,7 @@ def test_what_was_wrong_at_first_is_not_right_now(runs, tmp_path):
 def test_a_verdict_that_was_edited_is_not_listed_as_one(runs, tmp_path):
     store = copied(runs["drops"], tmp_path / "run")
     assert listing.run_of(store).state == "FAIL"
-    store.write_json(verdicts.FILE, {**store.read_json(verdicts.FILE), "outcome": "PASS"})
+    store.write_json(verdict_file.FILE, {**store.read_json(verdict_file.FILE), "outcome": "PASS"})
 
     assert listing.run_of(store).state == listing.TORN
     assert "verdict.json was edited" in listing.run_of(store).sentence

@@ -24,7 +24,7 @@ from harness.experiments.upgrade import Word
 from harness.install import environment
 from harness.model import Outcome
 from harness.rundir.store import Store
-from reports import chaos_page, compare_page, curve_page, gate_page, run_page, trend_page
+from reports import chaos_page, compare_page, gate_page, run_page, search_page, trend_page
 from reports.evidence import Evidence
 from reports.figures import backfill, guarantee, percentiles, seam, states, throughput
 from reports.figures.style import BLUE, picture
@@ -130,7 +130,7 @@ def a_run(folder: Path, *arguments: str) -> str:
 
 def a_search(folder: Path) -> str:
     """Its page as the command leaves it."""
-    curve_page.write(pages.a_search(folder, pages.curve()))
+    search_page.write(pages.a_search(folder, pages.curve()))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 

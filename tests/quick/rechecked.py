@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.rundir.store import Store
@@ -29,8 +29,8 @@ def unpacked(folder: Path) -> Iterator[Store]:
 
 def rechecked(store: Store) -> bytes:
     """verdict.json as the command leaves it."""
-    verdicts.keep(store, judge(StoredRun(store)))
-    return (store.path / verdicts.FILE).read_bytes()
+    verdict_file.keep(store, judge(StoredRun(store)))
+    return (store.path / verdict_file.FILE).read_bytes()
 
 
 def verdict_of(name: str) -> Path:

@@ -7,8 +7,8 @@ import pytest
 
 from harness.engines import fake
 from harness.judging.stored_run import StoredRun
-from harness.measuring import catching_up
-from harness.measuring.catching_up import back, fresh
+from harness.measuring import backlog_catch_up
+from harness.measuring.backlog_catch_up import back, fresh
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind
@@ -90,8 +90,8 @@ def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(tmp_path, 
         seen.append(behind)
         return ()
 
-    monkeypatch.setattr(catching_up, "of_changes", of_changes)
+    monkeypatch.setattr(backlog_catch_up, "of_changes", of_changes)
     lines = Lines(run)
-    list(catching_up._reconfigurations(run, lines, 0.5, caught_up, 12))
+    list(backlog_catch_up._reconfigurations(run, lines, 0.5, caught_up, 12))
 
     assert [(each.started_s, each.until_s, each.end) for each in seen] == [(0.5, until_s or lines.seconds, end)]

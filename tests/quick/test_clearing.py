@@ -11,7 +11,7 @@ import pytest
 from harness.cli import app
 from harness.drivers.delete_runs import Candidate, chosen
 from harness.experiments.folder import BEGUN, Folder
-from harness.metering.accounting import folder_bytes
+from harness.metering.process_sampling import folder_bytes
 from harness.model import Exit, Outcome, UsageError
 from harness.rundir.store import OWNER, Store
 from harness.services import owners

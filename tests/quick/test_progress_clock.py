@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.runner.progress_clock import another_clock, progress_lines
+from harness.runner.progress_time_unit import another_clock, progress_lines
 
 BEGIN_MS, END_MS = 1_793_541_958_000, 1_793_541_960_000
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import UsageError
-from harness.services import security
+from harness.services import kafka_security
 
 PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 PRIVATE = "-----BEGIN PRIVATE KEY-----\nxyzw\n-----END PRIVATE KEY-----\n"
 LOCKED = PRIVATE.replace("PRIVATE", "ENCRYPTED PRIVATE").replace(
-    "xyzw", base64.b64encode(b"1" + security._PBES2).decode()
+    "xyzw", base64.b64encode(b"1" + kafka_security._PBES2).decode()
 )
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="wonder\\\\"land";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -25,7 +25,7 @@ def address(tmp_path):
     def read(text: str, bootstrap: str = "host:9092"):
         file = tmp_path / "client.properties"
         file.write_text(text)
-        return security.external(bootstrap, file)
+        return kafka_security.external(bootstrap, file)
 
     return read
 
@@ -46,7 +46,7 @@ def files(tmp_path):
 
 
 def test_without_a_file_there_is_nothing_to_say():
-    address = security.external("host:9092", None)
+    address = kafka_security.external("host:9092", None)
     assert (address.bootstrap, address.external, address.librdkafka) == ("host:9092", True, {})
 
 
@@ -130,8 +130,8 @@ def test_the_file_may_name_the_servers_and_the_flag_wins(address):
 )
 def test_servers_are_hosts_with_ports(servers):
     with pytest.raises(UsageError, match="is not HOST:PORT"):
-        security.external(servers, None)
-    assert security.external("host:1,[::1]:2", None).bootstrap == "host:1,[::1]:2"
+        kafka_security.external(servers, None)
+    assert kafka_security.external("host:1,[::1]:2", None).bootstrap == "host:1,[::1]:2"
 
 
 LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=alice\nsasl.password=secret\n"
@@ -181,13 +181,15 @@ def test_what_cannot_be_handed_on_is_refused_without_its_secret(address, files, 
 
 def test_a_missing_file_and_missing_servers(address, tmp_path):
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        security.external("host:1", tmp_path / "none")
+        kafka_security.external("host:1", tmp_path / "none")
     with pytest.raises(UsageError, match="names no servers"):
         address("", bootstrap="")
 
 
 def test_the_understood_settings_do_not_show_their_secrets():
-    assert "secret" not in repr(security.Security("SSL", username="secret", password="secret", key_password="secret"))
+    assert "secret" not in repr(
+        kafka_security.Security("SSL", username="secret", password="secret", key_password="secret")
+    )
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text()))
@@ -196,7 +198,7 @@ def test_any_properties_survive_being_written_as_java_does(properties):
         return "".join(f"\\u{unit:04x}" for unit in _utf16(text))
 
     lines = [f"{escaped(key)}={escaped(value)}" for key, value in properties.items()]
-    assert dict(security.parse_properties("\n".join(lines))) == properties
+    assert dict(kafka_security.parse_properties("\n".join(lines))) == properties
 
 
 def _utf16(text: str) -> list[int]:
@@ -206,7 +208,7 @@ def _utf16(text: str) -> list[int]:
 
 def test_continued_lines_comments_and_blanks():
     text = "! comment\n  # comment \\\na = 1 \\\n    2\nb:x\\\\\nc\nd\\ e f=g\n"
-    assert list(security.parse_properties(text)) == [("a", "1 2"), ("b", "x\\"), ("c", ""), ("d e", "f=g")]
+    assert list(kafka_security.parse_properties(text)) == [("a", "1 2"), ("b", "x\\"), ("c", ""), ("d e", "f=g")]
 
 
 @pytest.mark.parametrize(
@@ -223,4 +225,4 @@ def test_a_key_is_named_as_its_user_wrote_it(tmp_path, text, key):
     file = tmp_path / "client.properties"
     file.write_text(text)
     with pytest.raises(UsageError, match=rf"[ :]{key}[ ,]"):
-        security.external("host:1", file)
+        kafka_security.external("host:1", file)

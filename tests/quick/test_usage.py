@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measuring.cost import cpu_share
-from harness.metering.process_usage import Books, Cpu, Seen
+from harness.metering.cpu_books import Books, Cpu, Seen
 
 
 def seen(pid, user_s, *, part="engine", start="a", parent=1, ended_s=0.0, rss=10):

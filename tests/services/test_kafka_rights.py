@@ -14,7 +14,7 @@ from harness.model import HarnessError, KafkaAddress
 from harness.services import kafka, kafka_rights, made
 from harness.services.addresses import free_ports
 from harness.services.kafka_rights import NO_DELETE, Refusal, Wants, reach, refusals
-from harness.services.security import external
+from harness.services.kafka_security import external
 from harness.util.wait import wait_until
 from tests.services.guarded import GROUP, PASSWORD, PREFIX, TOPIC, TRANSACTION, GuardedKafka
 

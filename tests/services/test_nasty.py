@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from harness.engines import fake
-from harness.metering.accounting import ENGINE, Processes
-from harness.metering.process_usage import Books
+from harness.metering.cpu_books import Books
+from harness.metering.process_sampling import ENGINE, Processes
 from harness.results import command
 from harness.results.base import Place
 from harness.results.redis_scan import Row, UnreadableError

@@ -19,7 +19,7 @@ from harness.model import HarnessError, KafkaAddress
 from harness.services import kafka, kafka_admin
 from harness.services.addresses import free_ports
 from harness.services.kafka import EmbeddedKafka
-from harness.services.security import external
+from harness.services.kafka_security import external
 
 if not shutil.which("openssl"):
     pytest.skip(

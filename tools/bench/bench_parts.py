@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from generators.encode import Batch, Encoder
 from generators.producers import CONFLUENT_SETTINGS, ConfluentProducer, Producer, PythonProducer
 from generators.tape import Tape
-from harness.judging import verdicts
+from harness.judging import verdict_file
 from harness.judging.judge import judge
 from harness.judging.stored_run import LOG, StoredRun
 from harness.kafka_log import parallel_readers, recount
@@ -328,7 +328,7 @@ def _judge_and_measure(run: StoredRun, meter: Meter) -> int:
     """Judge and measure, and return the number of events, whose memory is free before the page is made."""
     with meter.part("judging"):
         verdict = judge(run)
-    verdicts.keep(run.store, verdict)
+    verdict_file.keep(run.store, verdict)
     with meter.part("measuring"):
         measurement = measure.save(run, verdict)
     if measurement is None:

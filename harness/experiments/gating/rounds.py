@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import Progress, Segment, TapeSpec
+from harness.util.nearest_rank import of_samples
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -131,7 +132,8 @@ def with_latency(rounds: Sequence[Round], due_us: Ints, latency_ms: Floats) -> l
     for each in rounds:
         own_ms = latency_ms[np.abs(due_us / 1000 - each.at_ms) < 1]
         known = len(own_ms) and np.isfinite(own_ms).all()
-        made.append(replace(each, p50_ms=at(own_ms, 0.5), p99_ms=at(own_ms, 0.99)) if known else each)
+        p50_ms, p99_ms = of_samples(own_ms, (0.5, 0.99)) if known else (None, None)
+        made.append(replace(each, p50_ms=p50_ms, p99_ms=p99_ms))
     return made
 
 
@@ -150,10 +152,6 @@ def with_state_updates(rounds: Sequence[Round], ends: Sequence[int], lines: Sequ
         known = updates and sum(line.rows for line in own) >= each.events
         made.append(replace(each, state_updates=updates) if known else each)
     return made
-
-
-def at(values: Floats, share: float) -> float:
-    return float(np.quantile(values, share))
 
 
 @dataclass(frozen=True)

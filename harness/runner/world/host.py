@@ -13,7 +13,7 @@ from harness.engines.process import ProcessEngine
 from harness.host import cgroup, cpu_starvation, disk_space
 from harness.host.cpu_starvation import Machine, Threads
 from harness.host.oom_kills import Memory
-from harness.metering.accounting import Accounting
+from harness.metering.process_sampling import Accounting
 from harness.rundir.store import Store
 
 

@@ -19,7 +19,7 @@ from harness.install.archives import BEING_MADE
 from harness.model import EngineManifest, HarnessError, KafkaAddress, RedisAddress, RunSpec, UsageError, redacted
 from harness.runner.world.server_refusals import Refusals
 from harness.runner.world.serving import Serving
-from harness.services import security
+from harness.services import kafka_security
 from harness.services.children import Child
 from harness.services.embedded import Embedded
 from harness.services.kafka import EmbeddedKafka
@@ -93,7 +93,7 @@ class Services:
     def _open_kafka(self) -> KafkaAddress:
         if self._spec.kafka:
             file = Path(self._spec.kafka_config) if self._spec.kafka_config else None
-            return security.external(self._spec.kafka, file)
+            return kafka_security.external(self._spec.kafka, file)
         link = self.links.get("kafka")
         jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
         if registry.brokers(self._spec.fault) > 1:

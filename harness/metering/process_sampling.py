@@ -20,7 +20,7 @@ import psutil
 
 from harness.host import cgroup, cpu_starvation
 from harness.metering import hotspot_counters, written_files
-from harness.metering.process_usage import Books, Cpu, Identity, Seen
+from harness.metering.cpu_books import Books, Cpu, Identity, Seen
 from harness.rundir.store import Store
 from harness.services.children import CHILD_VARIABLE
 from harness.services.owners import environment_of, start_of
