@@ -67,7 +67,7 @@ def test_topics_come_and_go_and_asking_makes_none(kafka_address):
 
 def test_nobody_there_is_told_with_the_address():
     (port,) = addresses.free_ports(1)
-    with pytest.raises(HarnessError, match=rf"Kafka at 127\.0\.0\.1:{port} could not be reached .*nobody listens"):
+    with pytest.raises(HarnessError, match=rf"Kafka at 127\.0\.0\.1:{port} could not be reached .*no process listens"):
         kafka.topic_exists(KafkaAddress(f"127.0.0.1:{port}"), "any")
 
 

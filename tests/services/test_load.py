@@ -168,7 +168,7 @@ def test_no_kafka_ends_the_load_with_a_sentence(run, tmp_path):
     try:
         load.start()
         load.tell(KafkaAddress("127.0.0.1:1"))
-        with pytest.raises(HarnessError, match=r"broke off .* did not say within"):
+        with pytest.raises(HarnessError, match=r"ended early .* did not say within"):
             load.wait_ready()
     finally:
         load.stop()

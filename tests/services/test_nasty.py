@@ -150,7 +150,7 @@ def test_whose_parent_was_killed_is_dead_too_and_that_is_said(tmp_path, word):
 
     assert found(word) == []
     assert child.returncode() == -signal.SIGKILL
-    assert "ended with -9 from outside" in child.note
+    assert "ended from outside with -9" in child.note
 
 
 def test_what_a_daemon_uses_is_booked_to_the_engine_and_its_parent_is_not(tmp_path, word):

@@ -59,7 +59,7 @@ def test_two_runs_share_a_database(redis_address, admin, client):
             claim.claim(each, reset=False)
             claim.expect(each, ["results"])
             each.hset("results", "0", "1")
-        with pytest.raises(UsageError, match=r"below the prefix 'team/b:'.*is ours.* has 1 key"):
+        with pytest.raises(UsageError, match=r"below the prefix 'team/b:'.*created by streamgauge.* has 1 key"):
             claim.claim(other, reset=False)
         claim.claim(other, reset=True)
 
