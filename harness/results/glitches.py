@@ -37,18 +37,18 @@ class Glitches:
 
         Return True if it is new.
         """
-        place = campaign, window
-        self._open.setdefault(place, (text, at_us))
-        news = self._latest.get(place) != text
-        self._latest[place] = text
+        cell = campaign, window
+        self._open.setdefault(cell, (text, at_us))
+        news = self._latest.get(cell) != text
+        self._latest[cell] = text
         return news
 
     def gone(self, at_us: int, campaign: int, window: Name) -> None:
         """Record that there is a count again, or nothing."""
-        place = campaign, window
-        if place in self._open:
-            self._rows.append(self._row(place, at_us))
-            del self._open[place], self._latest[place]
+        cell = campaign, window
+        if cell in self._open:
+            self._rows.append(self._row(cell, at_us))
+            del self._open[cell], self._latest[cell]
 
     def strangers(self, at_us: int, keys: Collection[str]) -> None:
         """Record all hashes of unknown campaigns. One that stays to the end is left to the final results."""
@@ -62,11 +62,11 @@ class Glitches:
     @property
     def columns(self) -> Mapping[str, Any]:
         """The columns of glitches.parquet. `until_us` 0: it was there at the last poll."""
-        rows = [*self._rows, *(self._row(place, 0) for place in self._open)]
+        rows = [*self._rows, *(self._row(cell, 0) for cell in self._open)]
         return {name: [row[number] for row in rows] for number, name in enumerate(COLUMNS)}
 
-    def _row(self, place: tuple[int, Name], until_us: int) -> tuple[str, int, str, str, int, int]:
-        (campaign, window), (text, from_us) = place, self._open[place]
+    def _row(self, cell: tuple[int, Name], until_us: int) -> tuple[str, int, str, str, int, int]:
+        (campaign, window), (text, from_us) = cell, self._open[cell]
         return UNREADABLE, campaign, _shown(window), _shown(text), from_us, until_us
 
 

@@ -198,7 +198,7 @@ def interpret(
         elif window is not None and checksum is not None:
             sums.setdefault(codes.one(campaign, window), []).append(checksum)
         else:
-            strays.append(Stray(_place(row), shown(row.value), "number"))
+            strays.append(Stray(_where(row), shown(row.value), "number"))
     return Observed(
         Ledger((cell, found[-1]) for cell, found in counts.items()),
         tuple(strays),
@@ -217,17 +217,17 @@ def in_totals(seen: Observed, oracle: InTotals) -> Observed:
 def _stray(row: Row, *, known: bool) -> Stray:
     """Describe an entry that is no field of a known campaign's hash. `known`: its key belongs to a known campaign."""
     if row.kind == HASH:
-        return Stray(_place(row), shown(row.value), "campaign")
+        return Stray(_where(row), shown(row.value), "campaign")
     if row.kind in (ORPHAN, NO_RESULT):
-        return Stray(_place(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
+        return Stray(_where(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
     if row.kind == ELSEWHERE:
-        return Stray(_place(row), f"{shown(row.value)} at a key that does not fit the manifest", "number")
+        return Stray(_where(row), f"{shown(row.value)} at a key that does not fit the manifest", "number")
     if row.kind == VANISHED:
-        return Stray(_place(row), "a key that vanished whenever it was read", "number")
-    return Stray(_place(row), f"a key of type {row.kind}", "number" if known else "key")
+        return Stray(_where(row), "a key that vanished whenever it was read", "number")
+    return Stray(_where(row), f"a key of type {row.kind}", "number" if known else "key")
 
 
-def _place(row: Row) -> str:
+def _where(row: Row) -> str:
     return shown(f"{quoted(row.key)}[{quoted(row.field)}]" if row.field else quoted(row.key))
 
 

@@ -17,7 +17,7 @@ from harness.engines.template import numbers_of
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.evidence.observed import Observed
 from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
-from harness.results.base import Place, by_campaign, keys_of_campaigns, window_start
+from harness.results.base import ResultLocation, by_campaign, keys_of_campaigns, window_start
 from harness.results.command import row_of
 from harness.results.redis_scan import (
     HASH,
@@ -51,9 +51,9 @@ ODD_NUMBERS = ("007", "-0", "+5", " 5", "5 ", "5\n", "1_000", "5.0", "1e3", "0x5
 TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + "0" * 19)
 
 
-def place(**described) -> Place:
+def place(**described) -> ResultLocation:
     manifest = replace(MANIFEST, **described)
-    return Place(
+    return ResultLocation(
         None, KafkaAddress(""), "counts", NAMES, {}, WINDOW_MS, LENGTH_MS, 0, manifest, Path(), Path(), Clock()
     )
 

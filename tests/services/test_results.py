@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
 from harness.results import redis_scan
-from harness.results.base import Place, by_campaign
+from harness.results.base import ResultLocation, by_campaign
 from harness.results.redis_scan import HASH, STRING, Row, UnreadableError, interpret
 from harness.results.registry import open_results
 from harness.results.sampler import PlainObserver
@@ -43,7 +43,7 @@ def read(client, kafka_address, tmp_path):
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
         orders, log = tmp_path / "engine.json", tmp_path / "log"
-        place = Place(
+        place = ResultLocation(
             client, kafka_address, topic, NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock()
         )
         source = open_results(place)
@@ -289,7 +289,9 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
     manifest = replace(MANIFEST, home=str(tmp_path), **described)
     orders, log = tmp_path / "engine.json", tmp_path / "log"
     observer = open_results(
-        Place(client, kafka_address, "", NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock())
+        ResultLocation(
+            client, kafka_address, "", NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock()
+        )
     ).observer(TAPE)
     assert isinstance(observer, PlainObserver)
     observer.start()
@@ -324,7 +326,7 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 
 def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
     manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
-    place = Place(
+    place = ResultLocation(
         client,
         kafka_address,
         "",
