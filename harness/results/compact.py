@@ -1,4 +1,4 @@
-"""`redis:compact`, our own schema: a hash per campaign, a field per window."""
+"""`redis:compact`, our own schema: a hash per key, a field per window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Compact(RedisStore):
         rows = redis_scan.scan(self._location.client, self._location.tables)
         if self._location.manifest.window_key == "start":
             return rows
-        named = {name for each in self._location.campaigns for name in (each, f"updated:{each}", f"sums:{each}")}
+        named = {name for each in self._location.keys for name in (each, f"updated:{each}", f"sums:{each}")}
         return [
             row._replace(field=window_start(row.field, self._location))
             if row.kind == HASH and row.key in named
@@ -26,13 +26,13 @@ class Compact(RedisStore):
         ]
 
     def observer(self, tape: TapeSpec) -> Observer | None:
-        """Poll all campaigns with one request, which no other schema allows."""
+        """Poll all keys with one request, which no other schema allows."""
         location = self._location
         if location.manifest.window_key != "start":
             return super().observer(tape)
         return RedisObserver(
             location.client,
-            location.campaigns,
+            location.keys,
             tape,
             location.window_ms,
             location.watermark_ms,
@@ -41,4 +41,4 @@ class Compact(RedisStore):
         )
 
     def snapshot(self) -> object:
-        return redis_scan.counts_only(self._location.client, self._location.campaigns)
+        return redis_scan.counts_only(self._location.client, self._location.keys)

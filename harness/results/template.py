@@ -1,7 +1,7 @@
 """`redis:template`: keys and fields of a user's own pattern.
 
     results = "redis:template"
-    key = "counts:{campaign}"             # a hash per campaign ...
+    key = "counts:{campaign}"             # a hash per key ...
     field = "{window}"                    # ... with a field per window
     key = "counts:{campaign}:{window}"    # or a string per cell, and no `field`
     key = "rides:{city}:{end}"            # or a hash per city and window ...
@@ -27,9 +27,9 @@ class Template(RedisStore):
     def __init__(self, location: ResultLocation) -> None:
         super().__init__(location)
         key, field = location.manifest.key, location.manifest.field
-        self._kind, self._campaigns = HASH if field else STRING, frozenset(location.campaigns)
+        self._kind, self._names = HASH if field else STRING, frozenset(location.keys)
         self._keys, self._cells = (
-            Layout(text, location.campaigns, location.parts) for text in (key, f"{key}{BETWEEN}{field}")
+            Layout(text, location.keys, location.parts) for text in (key, f"{key}{BETWEEN}{field}")
         )
 
     def patterns(self) -> Iterator[str]:
@@ -46,5 +46,5 @@ class Template(RedisStore):
             if row.kind != HASH and (key := self._keys.alone(row.key)):
                 return Row(key, "", "", row.kind)
             return Row(row.key, "", f"a key of type {row.kind} where a {self._kind} belongs", NO_RESULT)
-        is_elsewhere = row.kind == HASH and row.key in self._campaigns
+        is_elsewhere = row.kind == HASH and row.key in self._names
         return row._replace(kind=ELSEWHERE) if is_elsewhere else row

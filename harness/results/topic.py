@@ -52,7 +52,7 @@ class KafkaTopic(PolledStore):
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
         self._named = Named(
-            location.campaigns, location.parts, numbers_of(location.number, has_length=bool(location.length_ms))
+            location.keys, location.parts, numbers_of(location.number, has_length=bool(location.length_ms))
         )
 
     def prepare(self) -> None:
@@ -60,8 +60,8 @@ class KafkaTopic(PolledStore):
 
     def rows(self) -> list[Row]:
         self._read_on()
-        cells = [Row(campaign, window, count, HASH) for (campaign, window), count in self._cells.items()]
-        told = [Row(UPDATED + campaign, window, at, HASH) for (campaign, window), at in self._changed.items()]
+        cells = [Row(key, window, count, HASH) for (key, window), count in self._cells.items()]
+        told = [Row(UPDATED + key, window, at, HASH) for (key, window), at in self._changed.items()]
         positions = [Row(LEFT + key, event, str(position), HASH) for (key, event), position in self._left.items()]
         return [*cells, *told, *positions, *self._strays]
 
@@ -118,8 +118,8 @@ class KafkaTopic(PolledStore):
         if not told:
             where = f"{self._location.topic}[{message.partition()}@{message.offset()}]"
             self._strays.append(Row(where, "", repr(value), NO_RESULT))
-        for campaign, window, count, name in told:
-            cell = campaign, window_start(window, self._location, name)
+        for key, window, count, name in told:
+            cell = key, window_start(window, self._location, name)
             self._cells[cell] = count
             self._changed[cell] = at_ms
 
@@ -162,19 +162,19 @@ class Named:
 
 
 def cell_of(value: bytes) -> tuple[str, str, str] | None:
-    """Return campaign, window and count of a record; None if it has another form.
+    """Return key, window and count of a record; None if it has another form.
 
     Numbers are whole numbers of JSON, or texts in the one spelling that a count has.
     """
     try:
         told = json.loads(value.decode(), object_pairs_hook=_each_once)
-        campaign, numbers = told["campaign"], [told["window"], told["count"]]
+        key, numbers = told["campaign"], [told["window"], told["count"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     window, count = map(_text_of, numbers)
-    if window is None or count is None or not isinstance(campaign, str):
+    if window is None or count is None or not isinstance(key, str):
         return None
-    return campaign.encode(errors="backslashreplace").decode(), window, count
+    return key.encode(errors="backslashreplace").decode(), window, count
 
 
 def _text_of(number: object) -> str | None:

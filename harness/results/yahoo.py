@@ -39,7 +39,7 @@ class Yahoo(RedisStore):
     def rows(self) -> list[Row]:
         location = self._location
         rows = redis_scan.scan(location.client, location.tables)
-        return translated(rows, location.campaigns, lambda text: window_start(text, location))
+        return translated(rows, location.keys, lambda text: window_start(text, location))
 
 
 def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[str], str] = str) -> list[Row]:
