@@ -208,17 +208,17 @@ def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
     """The last row that raised a count above an earlier one: the harness' own closing events come all at once."""
     before: set[tuple[int, int]] = set()
     found = 0
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cell = row["campaign"], row["window_ms"]
-        found = place if cell in before else found
+        found = index if cell in before else found
         before.add(cell)
     return found, rows[found]
 
 
 def _step_back(rows: Rows) -> Rows:
     """Just before its last change a cell disappears for a moment."""
-    place, row = _last_of_a_cell(rows)
-    return [*rows[:place], {**row, "count": 0}, *rows[place:]]
+    index, row = _last_of_a_cell(rows)
+    return [*rows[:index], {**row, "count": 0}, *rows[index:]]
 
 
 def _at_the_start(rows: Rows) -> Rows:
@@ -246,12 +246,12 @@ SEEN_MEANWHILE: Mapping[str, Change] = {
 
 def _one_other(rows: Rows) -> int:
     """A record that does not count."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == BESIDE)
+    return next(index for index, row in enumerate(rows) if row["kind"] == BESIDE)
 
 
 def _one_view(rows: Rows) -> int:
     """A record that counts, of a key without the harness' own events."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
+    return next(index for index, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
 def _view_lost(rows: Rows) -> None:
