@@ -173,7 +173,7 @@ def _picture(card: Card) -> Iterator[Section]:
         return
     marks = [_mark(cell) for cell in card.cells]
     alt = "; ".join(
-        f"{mark.place}, {mark.fault}: {mark.word}{', below its claim' if mark.below else ''}" for mark in marks
+        f"{mark.pair}, {mark.fault}: {mark.word}{', below its claim' if mark.below else ''}" for mark in marks
     )
     text = "Each cell is one fault on one engine and sink: the class of its counts and the time until the first output."
     yield Section(
@@ -186,12 +186,12 @@ def _picture(card: Card) -> Iterator[Section]:
 
 def _mark(cell: Cell) -> guarantee.Mark:
     back = cell.recovery.get(FIGURES["back"])
-    place = f"{cell.engine}/{cell.sink}"
+    pair = f"{cell.engine}/{cell.sink}"
     return guarantee.Mark(
         cell.fault,
-        place,
+        pair,
         cell.seen,
-        f"{place}, {cell.fault}: {told(cell)}",
+        f"{pair}, {cell.fault}: {told(cell)}",
         cell.kept is False,
         short(cell, "back") if back is not None and back.value is not None else "",
     )
@@ -247,7 +247,7 @@ def _changes(card: Card) -> Iterator[Section]:
     if not (rows := changes(card)):
         return
     marks = [_change(cell) for cell in card.cells if cell.came]
-    alt = "; ".join(f"{mark.place}, {mark.fault}: {mark.word}" for mark in marks)
+    alt = "; ".join(f"{mark.pair}, {mark.fault}: {mark.word}" for mark in marks)
     yield Section(
         "changes",
         "Result of each change",
@@ -259,8 +259,8 @@ def _changes(card: Card) -> Iterator[Section]:
 
 def _change(cell: Cell) -> guarantee.Mark:
     """The mark shows the word of the upgrade instead of the class of its counts."""
-    name, place, word = named(cell.fault), f"{cell.engine}/{cell.sink}", Word(cell.came)
-    return guarantee.Mark(name, place, word, f"{place}, {name}: {word}; {cell.sentence}")
+    name, pair, word = named(cell.fault), f"{cell.engine}/{cell.sink}", Word(cell.came)
+    return guarantee.Mark(name, pair, word, f"{pair}, {name}: {word}; {cell.sentence}")
 
 
 def named(change: str) -> str:

@@ -117,7 +117,7 @@ class SideRun(Run):
     def _epoch_step_ms(self) -> int:
         """Start all sides with a window, so that each burst touches as many windows on one side as on the others.
 
-        One window more is one row of state more for each campaign.
+        One window more is one row of state more for each key.
         """
         window_ms, part_ms = self.spec.window_ms, super()._epoch_step_ms
         return part_ms if window_ms % part_ms or window_ms > LONGEST_WAIT_MS else window_ms

@@ -248,9 +248,9 @@ class FakeEngine:
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
         rows = [
-            (number, campaign, str(window), str(tally.events))
+            (number, key, str(window), str(tally.events))
             for number, state in self._kept.items()
-            for (campaign, window), tally in state.items()
+            for (key, window), tally in state.items()
         ]
         return {name: [row[i] for row in rows] for i, name in enumerate(("number", "key", "field", "value"))}
 
@@ -372,10 +372,10 @@ class FakeEngine:
             return
         self._work = self._count(number)
         writes = sorted(self._work.writes)
-        campaigns = sorted({campaign for campaign, _ in writes})
-        half, other_half = campaigns[: len(campaigns) // 2], campaigns[len(campaigns) // 2 :]
-        armed = self._armed if self._armed and number >= self._armed[1] and len(campaigns) > 1 else None
-        parts = [{key: self._work.writes[key] for key in writes if key[0] in keys} for keys in (half, other_half)]
+        keys = sorted({key for key, _ in writes})
+        half, other_half = keys[: len(keys) // 2], keys[len(keys) // 2 :]
+        armed = self._armed if self._armed and number >= self._armed[1] and len(keys) > 1 else None
+        parts = [{cell: self._work.writes[cell] for cell in writes if cell[0] in some} for some in (half, other_half)]
         marked = int(self._store.get(MARKER, "batch") or -1) >= number
         for point, part, left in (("c1", {}, parts), ("c2", parts[0], parts[1:]), ("c3", parts[1], [])):
             self._mark(number, now=(self._sink, point) == ("marker-first", "c2"))
@@ -467,21 +467,21 @@ class FakeEngine:
     def _write(self, number: int, part: Mapping[Cell, Tally]) -> None:
         fenced_out = set()
         if self._sink == "fenced":
-            campaigns = {campaign for campaign, _ in part}
-            fenced_out = {c for c in campaigns if int(self._store.get(f"fence:{c}", "batch") or -1) >= number}
-        for (campaign, window), tally in part.items():
-            if campaign in fenced_out:
+            keys = {key for key, _ in part}
+            fenced_out = {key for key in keys if int(self._store.get(f"fence:{key}", "batch") or -1) >= number}
+        for (key, window), tally in part.items():
+            if key in fenced_out:
                 continue
-            total = self._written(campaign, str(window)) + tally if self._adds else tally
-            if self._bad.holds_back(number, campaign, str(window), str(total.events)):
+            total = self._written(key, str(window)) + tally if self._adds else tally
+            if self._bad.holds_back(number, key, str(window), str(total.events)):
                 continue
-            self._store.set(campaign, str(window), self._bad.spell(total.events))
-            self._bad.wrote(self._store, campaign)
+            self._store.set(key, str(window), self._bad.spell(total.events))
+            self._bad.wrote(self._store, key)
             if self._checksum:
-                self._store.set(PREFIX + campaign, str(window), str(total.sums))
-            self._store.set(f"updated:{campaign}", str(window), str(self._clock.wall_ms))
+                self._store.set(PREFIX + key, str(window), str(total.sums))
+            self._store.set(f"updated:{key}", str(window), str(self._clock.wall_ms))
             if self._sink == "fenced":
-                self._store.set(f"fence:{campaign}", "batch", str(number))
+                self._store.set(f"fence:{key}", "batch", str(number))
 
     @property
     def _claim(self) -> SinkClaim:
@@ -492,9 +492,9 @@ class FakeEngine:
         """Return whether it adds to the results, where others write totals."""
         return self._sink != "absolute" or self._bad.kind == "add"
 
-    def _written(self, campaign: str, window: str) -> Tally:
-        sums = Checksum.read(self._store.get(PREFIX + campaign, window) or "")
-        return Tally(int(self._store.get(campaign, window) or 0), sums or Checksum())
+    def _written(self, key: str, window: str) -> Tally:
+        sums = Checksum.read(self._store.get(PREFIX + key, window) or "")
+        return Tally(int(self._store.get(key, window) or 0), sums or Checksum())
 
     def _mark(self, number: int, *, now: bool) -> None:
         """Record a done batch, as marker sinks do: a separate step, which is their bug."""

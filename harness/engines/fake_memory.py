@@ -76,6 +76,6 @@ class Tally(NamedTuple):
         return Tally(self.events + other.events, self.sums + other.sums)
 
 
-Cell = tuple[str, int]  # campaign id, window start
+Cell = tuple[str, int]  # key, window start
 Counts = dict[Cell, Tally]
 Log = list[list[Event | None]]  # a list of records per partition; None: not an event

@@ -98,7 +98,7 @@ class Misbehaviour:
     kind: str
     every: int
     passed: int = 0
-    held: dict[tuple[str, str], str] = field(default_factory=dict)  # campaign and window -> the unwritten count
+    held: dict[tuple[str, str], str] = field(default_factory=dict)  # key and window -> the unwritten count
     again: dict[Cell, int] = field(default_factory=dict)  # cell -> the event that replaces the next one
     known: dict[bytes | int, tuple[int, int]] = field(default_factory=dict)  # record -> partition and offset
     visitor: tuple[str, str] | None = None  # key and field of the temporary entry
@@ -206,12 +206,12 @@ class Misbehaviour:
         newest_ms = max((window_ms for _, window_ms in cells), default=0)
         return [cell for cell in cells if cell[1] == newest_ms] if self.kind == "close-one" else cells
 
-    def holds_back(self, batch: int, campaign: str, window: str, count: str) -> bool:
+    def holds_back(self, batch: int, key: str, window: str, count: str) -> bool:
         if self.kind == "flush-at-stop" and batch >= 3:
-            self.held[campaign, window] = count
+            self.held[key, window] = count
         if self.kind == "withhold" and batch >= 3 and count == "1" and not self.held:
-            self.held[campaign, window] = count
-        return (campaign, window) in self.held
+            self.held[key, window] = count
+        return (key, window) in self.held
 
     def wrote(self, store: FakeStore, key: str) -> None:
         if self.kind == "expire":
@@ -221,12 +221,12 @@ class Misbehaviour:
         """Apply the bug upon a request to stop."""
         if self.kind == "expire-at-stop":
             store.lives_ms = dict.fromkeys(store.hashes, self.every * 1000)
-        for (campaign, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
-            store.set(campaign, window, count)
+        for (key, window), count in self.held.items() if self.kind == "flush-at-stop" else ():
+            store.set(key, window, count)
         if self.kind == "double-at-stop":
-            for campaign, counts in store.hashes.items():
-                for window, count in counts.items() if not campaign.startswith(("updated:", PREFIX)) else ():
-                    store.set(campaign, window, str(2 * int(count)))
+            for key, counts in store.hashes.items():
+                for window, count in counts.items() if not key.startswith(("updated:", PREFIX)) else ():
+                    store.set(key, window, str(2 * int(count)))
 
     def handed_over(self, state: Counts) -> Counts:
         """Return the state that survives a change of the question."""

@@ -20,7 +20,7 @@ WINDOW_KEYS = {OPENS: "start", END: "end"}
 EXAMPLE = "'counts:{campaign}' with the field '{window}' would be one."
 BETWEEN = "\0"  # key and field
 Parts = Mapping[str, str]  # the parts of a key by name
-# A campaign may be a UUID, whose dashes and digits belong to it; other campaigns may have any text.
+# A key may be a UUID, whose dashes and digits belong to it; other keys may have any text.
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NAME, _NUMBER = re.compile(r"\{(\w*)\}"), re.compile(r"-?[0-9]+")
 

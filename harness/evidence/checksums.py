@@ -17,7 +17,7 @@ from harness.util.integers import parse_int64
 
 ID_RANGE = 1 << 48
 PRIME = (1 << 31) - 1
-PREFIX = "sums:"  # hash `sums:<campaign>`, field `<window>` -> "S1,S2"
+PREFIX = "sums:"  # hash `sums:<key>`, field `<window>` -> "S1,S2"
 
 Ids = NDArray[np.int64]
 

@@ -172,11 +172,11 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Stray:
-    """An entry of the results that is no count of a known campaign."""
+    """An entry of the results that is no count of a known key."""
 
     where: str
     value: str
-    # "campaign": an unknown campaign; "orphan": a window of Yahoo's schema to which no campaign refers; "number": in
+    # "campaign": an unknown key; "orphan": a window of Yahoo's schema to which no campaign refers; "number": in
     # the place of a count, but no number; "key": a key that is no result in any form
     kind: Literal["campaign", "orphan", "number", "key"]
 
@@ -251,4 +251,4 @@ class Watched:
     period_ms: float = 0.0  # between polls: the median
     closed_ms: float = 0.0  # between polls of the closed windows: the median; 0: unknown
     unreadable: tuple[Glitch, ...] = ()  # text in the place of a count
-    strangers: tuple[Glitch, ...] = ()  # counts of a campaign that can't exist
+    strangers: tuple[Glitch, ...] = ()  # counts of a key that can't exist

@@ -51,7 +51,7 @@ class Field:
     kafka_address: KafkaAddress
     topic: str
     results: Redis  # the harness's own connection
-    campaigns: Sequence[str]  # keys that may hold results
+    keys: Sequence[str]  # those that may hold results
     put_back: Callable[[Redis], None]  # restores our data that a job reads into an emptied Redis; no results
     links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the connections through a proxy
     log: Log | None = None

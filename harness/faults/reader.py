@@ -79,7 +79,7 @@ class ReadResults(Strike):
     def inject(self, now: Moment) -> str:
         if now.field is None:
             raise CannotStrikeError("there is no Redis in this run")
-        keys = now.field.campaigns
+        keys = now.field.keys
         self._reader = Reader(Prepared(now.field.results, keys), self._every_s)
         self._reader.start()
         return f"HGETALL of {many(len(keys), 'key')} every {self._every_s * 1000:g} ms"

@@ -222,11 +222,11 @@ class Flush(RedisStrike):
 
 
 class Evict(RedisStrike):
-    """A time to live on the results of some campaigns, as an operator sets it who takes Redis for a cache."""
+    """A time to live on the results of some keys, as an operator sets it who takes Redis for a cache."""
 
-    def __init__(self, campaigns: int) -> None:
+    def __init__(self, keys: int) -> None:
         super().__init__()
-        self._wanted = campaigns
+        self._wanted = keys
         self._expired_before = 0
         self._lengths: dict[str, int] = {}
 
@@ -258,22 +258,22 @@ class Evict(RedisStrike):
         return takes_writes(now)
 
     def _expire(self, client: redis.Redis, field: Field) -> None:
-        """Expire nothing until enough campaigns have results."""
+        """Expire nothing until enough keys have results."""
         lengths = with_results(client, field)
         if len(lengths) >= self._wanted:
             self._lengths = dict(islice(lengths.items(), self._wanted))
             with client.pipeline(transaction=True) as pipe:
-                for campaign in self._lengths:
-                    pipe.pexpire(campaign, SOON_MS)
+                for key in self._lengths:
+                    pipe.pexpire(key, SOON_MS)
                 pipe.execute()
 
 
 class WrongType(RedisStrike):
-    """The results of one campaign are moved away, and a string replaces the hash."""
+    """The results of one key are moved away, and a string replaces the hash."""
 
     def __init__(self, hold_s: float) -> None:
         super().__init__(hold_s)
-        self._campaign = ""
+        self._key = ""
 
     def inject(self, now: Moment) -> str:
         server_of(now)
@@ -282,40 +282,40 @@ class WrongType(RedisStrike):
     def landed(self, now: Moment) -> str:
         field, server = field_of(now)
         with server.client() as client:
-            if not self._campaign and (lengths := with_results(client, field)):
-                self._campaign = next(iter(lengths))
+            if not self._key and (lengths := with_results(client, field)):
+                self._key = next(iter(lengths))
                 with client.pipeline(transaction=True) as pipe:
-                    pipe.rename(self._campaign, ASIDE)
-                    pipe.set(self._campaign, "not a hash")
+                    pipe.rename(self._key, ASIDE)
+                    pipe.set(self._key, "not a hash")
                     pipe.execute()
-            if not self._campaign:
+            if not self._key:
                 return ""
             try:
-                client.hlen(self._campaign)
+                client.hlen(self._key)
             except redis.ResponseError as error:
-                return f"key {self._campaign} says: {error}"
+                return f"key {self._key} says: {error}"
         return ""
 
     def heal(self, now: Moment) -> None:
         with server_of(now).client() as client:
-            if self._campaign and client.type(self._campaign) == "string":
-                client.rename(ASIDE, self._campaign)
+            if self._key and client.type(self._key) == "string":
+                client.rename(ASIDE, self._key)
             client.delete(ASIDE)
 
     def healed(self, now: Moment) -> str:
-        if not self._campaign:
+        if not self._key:
             return "nothing was done"
         with server_of(now).client() as client:
-            kind = client.type(self._campaign)
-        return f"key {self._campaign} is a hash again" if kind == "hash" else ""
+            kind = client.type(self._key)
+        return f"key {self._key} is a hash again" if kind == "hash" else ""
 
 
 def with_results(client: redis.Redis, field: Field) -> dict[str, int]:
-    """Return the number of results of each campaign that has any, in the order of the campaigns."""
+    """Return the number of results of each key that has any, in the order of the keys."""
     with client.pipeline(transaction=False) as pipe:
-        for campaign in field.campaigns:
-            pipe.hlen(campaign)
-        return {name: length for name, length in zip(field.campaigns, pipe.execute(), strict=True) if length}
+        for key in field.keys:
+            pipe.hlen(key)
+        return {name: length for name, length in zip(field.keys, pipe.execute(), strict=True) if length}
 
 
 class Pause(RedisStrike):

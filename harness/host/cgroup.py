@@ -63,17 +63,17 @@ def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
     """A container may see only its own part of the hierarchy, while its group keeps the name it has outside."""
     below = os.path.relpath(own, root) if own.startswith("/") else own
     inside = below != "." and not below.startswith("..")
-    place = mounted / below if inside else mounted
-    yield place
-    while place != mounted:
-        place = place.parent
-        yield place
+    folder = mounted / below if inside else mounted
+    yield folder
+    while folder != mounted:
+        folder = folder.parent
+        yield folder
 
 
 def levels(controller: str, system: Path = SYSTEM) -> list[Path]:
     """Return `folders` for this process."""
     groups, mounts = (_text(system / f"proc/self/{name}") for name in ("cgroup", "mountinfo"))
-    return [system / place.relative_to("/") for place in folders(controller, groups, mounts)]
+    return [system / folder.relative_to("/") for folder in folders(controller, groups, mounts)]
 
 
 def _text(path: Path) -> str:

@@ -36,7 +36,7 @@ class WantedRoom:
     """The space that one part of a run needs, and advice for the case that it is missing."""
 
     what: str
-    place: Path
+    path: Path
     size: int  # bytes
     instead: str
 
@@ -93,43 +93,43 @@ def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> Non
     """Raise if a disk lacks space. Parts on the same disk need their space together."""
     shared: dict[int, list[WantedRoom]] = {}
     for need in wanted:
-        shared.setdefault(disk_of(need.place).id, []).append(need)
+        shared.setdefault(disk_of(need.path).id, []).append(need)
     for parts in shared.values():
-        total, free = sum(need.size for need in parts) + AS_GOOD_AS_FULL, disk_of(parts[0].place).free
+        total, free = sum(need.size for need in parts) + AS_GOOD_AS_FULL, disk_of(parts[0].path).free
         if total > free:
             of = ", ".join(f"{size_in_words(need.size)} for {need.what}" for need in parts)
             instead = "; ".join(dict.fromkeys(need.instead for need in parts))
             raise NoRoomError(
                 f"There is not enough disk space for this run: it may need {size_in_words(total)} below "
-                f"{parts[0].place} ({of}, "
+                f"{parts[0].path} ({of}, "
                 f"{size_in_words(AS_GOOD_AS_FULL)} to spare), and {size_in_words(free)} are free there. Free some "
                 f"(`streamgauge rm` removes runs); or {instead}."
             )
 
 
-def disk_of(place: Path) -> Disk:
+def disk_of(target: Path) -> Disk:
     """Return the disk of a path, which need not exist yet."""
-    existing = next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+    existing = next(path for path in (target.absolute(), *target.absolute().parents) if path.exists())
     seen = os.statvfs(existing)
     return Disk(existing.stat().st_dev, seen.f_bavail * seen.f_frsize if seen.f_favail or not seen.f_files else 0)
 
 
-def free_below(places: Sequence[Path]) -> dict[str, int]:
+def free_below(paths: Sequence[Path]) -> dict[str, int]:
     """Map each path to its free bytes; paths that can't be read are left out."""
     found = {}
-    for place in places:
+    for path in paths:
         with suppress(OSError):
-            found[str(place)] = disk_of(place).free
+            found[str(path)] = disk_of(path).free
     return found
 
 
 def full_ones(free: Mapping[str, int], reserved: Mapping[str, int] | None = None) -> str:
     """Name the disks that count as full once `reserved` is subtracted; "" if there are none."""
-    wanted = {place: AS_GOOD_AS_FULL + (reserved or {}).get(place, 0) for place in free}
+    wanted = {path: AS_GOOD_AS_FULL + (reserved or {}).get(path, 0) for path in free}
     short = [
-        f"{size_in_words(size)} are free below {place}, but {size_in_words(wanted[place])} are needed"
-        for place, size in free.items()
-        if size < wanted[place]
+        f"{size_in_words(size)} are free below {path}, but {size_in_words(wanted[path])} are needed"
+        for path, size in free.items()
+        if size < wanted[path]
     ]
     return " and ".join(short)
 
@@ -163,30 +163,30 @@ def said_of_full(said: str) -> bool:
     return any(words in said for words in FULL_WORDS)
 
 
-def ended_of_full(said: str, place: Path) -> bool:
+def ended_of_full(said: str, path: Path) -> bool:
     """Return whether a full disk ended a program that wrote there, by its message or by the free space: a program may
     die before it can print one."""
-    return said_of_full(said) or disk_of(place).free < AS_GOOD_AS_FULL
+    return said_of_full(said) or disk_of(path).free < AS_GOOD_AS_FULL
 
 
-def in_terms_of_room(error: BaseException, places: Sequence[Path]) -> NoRoomError | None:
+def in_terms_of_room(error: BaseException, paths: Sequence[Path]) -> NoRoomError | None:
     """Return NoRoomError if a full disk caused this error, by error number or by another program's message. The disk is
-    that of the error's file, or else those of `places` that are full."""
+    that of the error's file, or else those of `paths` that are full."""
     for each in _chain(error):
         if isinstance(each, NoRoomError):
             return each
         if isinstance(each, OSError) and each.errno in FULL:
             if each.filename:
                 return full_at(Path(os.fsdecode(each.filename)), 0, each)
-            return _full_somewhere(os.strerror(each.errno or 0), places)
+            return _full_somewhere(os.strerror(each.errno or 0), paths)
         if said_of_full(str(each)):
-            return _full_somewhere(str(each).rstrip("."), places)
+            return _full_somewhere(str(each).rstrip("."), paths)
     return None
 
 
-def _full_somewhere(said: str, places: Sequence[Path]) -> NoRoomError:
-    free = free_below(places)
-    seen = full_ones(free) or ", ".join(f"{size_in_words(size)} are free below {place}" for place, size in free.items())
+def _full_somewhere(said: str, paths: Sequence[Path]) -> NoRoomError:
+    free = free_below(paths)
+    seen = full_ones(free) or ", ".join(f"{size_in_words(size)} are free below {path}" for path, size in free.items())
     return NoRoomError(f"A disk is full: {said}; {seen}. {WHAT_TO_DO}")
 
 

@@ -98,8 +98,8 @@ def temporary_folder() -> Path:
         raise HarnessError(f"There is no temporary folder: {why}. Set TMPDIR to a writable folder.") from error
 
 
-def lets_programs_run(place: Path) -> bool:
-    return not os.statvfs(place).f_flag & getattr(os, "ST_NOEXEC", 0)
+def lets_programs_run(folder: Path) -> bool:
+    return not os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0)
 
 
 def granted() -> Granted:

@@ -25,7 +25,7 @@ from harness.host import cgroup, needs
 from harness.install import jvm
 from harness.install.origin import HOW_TO_MEND, ROOT
 from harness.model import HarnessError
-from harness.terminal.command_end import cache_folder, state_place
+from harness.terminal.command_end import cache_folder, state_path
 from harness.util.texts import many
 
 PYTHON_LOWEST, PYTHON_HIGHEST = (3, 11), (3, 13)
@@ -62,9 +62,9 @@ def all_well(findings: Sequence[Finding]) -> bool:
     return all(finding.state is State.OK for finding in findings)
 
 
-def before_installation(place: Path) -> list[Finding]:
-    """Run the checks that need no package. Packages will be installed in `place`."""
-    return [python(), java(), cores(), memory(), disk("disk", place)]
+def before_installation(target: Path) -> list[Finding]:
+    """Run the checks that need no package. Packages will be installed in `target`."""
+    return [python(), java(), cores(), memory(), disk("disk", target)]
 
 
 def examine(runs: Path, find_redis: Callable[[], Path]) -> list[Finding]:
@@ -157,15 +157,15 @@ def artifacts(which: str) -> Finding:
     what, how = f"JVM artifacts of {which}", "The next command that needs them fetches them; that takes a network."
     try:
         pinned = jvm.read_sums(jvm.source_folder(which) / "jars.sha256")
-        place = jvm.jar_folder(which)
+        jars = jvm.jar_folder(which)
     except HarnessError as error:
         return Finding(what, State.WRONG, str(error), WHOLE)
-    if not place.is_dir():
-        return Finding(what, State.MISSING, f"no folder {place}", how)
-    found = jvm.differences(pinned, place)
+    if not jars.is_dir():
+        return Finding(what, State.MISSING, f"no folder {jars}", how)
+    found = jvm.differences(pinned, jars)
     if found:
-        return Finding(what, State.WRONG, f"{'; '.join(found[:3])} in {place}", how)
-    return Finding(what, State.OK, f"{many(len(pinned), 'jar')} as pinned ({place})")
+        return Finding(what, State.WRONG, f"{'; '.join(found[:3])} in {jars}", how)
+    return Finding(what, State.OK, f"{many(len(pinned), 'jar')} as pinned ({jars})")
 
 
 def redis_server(find: Callable[[], Path]) -> Finding:
@@ -224,13 +224,13 @@ def _limited(what: str, granted: int | None, of: str, enough: int, to_raise: str
 def temporary() -> Finding:
     """Check the temporary folder. Java libraries unpack machine code into it, which must be executable there."""
     try:
-        place = needs.temporary_folder()
+        scratch = needs.temporary_folder()
     except HarnessError as error:
         return Finding("temporary folder", State.WRONG, "there is none", str(error))
-    if needs.lets_programs_run(place):
-        return disk("temporary folder", place)
+    if needs.lets_programs_run(scratch):
+        return disk("temporary folder", scratch)
     how = "Set TMPDIR to a folder on another disk."
-    return Finding("temporary folder", State.WRONG, f"{place} is mounted noexec", how)
+    return Finding("temporary folder", State.WRONG, f"{scratch} is mounted noexec", how)
 
 
 def ports() -> Finding:
@@ -249,38 +249,38 @@ def ports() -> Finding:
             one.close()
 
 
-def disk(what: str, place: Path) -> Finding:
-    free = shutil.disk_usage(_nearest_existing(place)).free
-    seen = f"{free / 1e9:.1f} GB free for {place}"
+def disk(what: str, target: Path) -> Finding:
+    free = shutil.disk_usage(_nearest_existing(target)).free
+    seen = f"{free / 1e9:.1f} GB free for {target}"
     if free >= ENOUGH_DISK:
         return Finding(what, State.OK, seen)
     return Finding(what, State.WRONG, seen, f"Free at least {ENOUGH_DISK / 1e9:.0f} GB there, or use another disk.")
 
 
-def folder(what: str, place: Path) -> Finding:
+def folder(what: str, target: Path) -> Finding:
     """Check that files can be made in a folder (or in the parent of a new one), and that it has enough space."""
-    existing = _nearest_existing(place)
+    existing = _nearest_existing(target)
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         how = "Make it writable, or choose another place (--out for runs, XDG_CACHE_HOME for the cache)."
         return Finding(what, State.WRONG, f"{existing} cannot be written: {error.strerror}", how)
-    return disk(what, place)
+    return disk(what, target)
 
 
 def state() -> Finding:
     """Check the folder that records the owners of processes and folders. The check creates nothing."""
-    place = state_place()
-    existing = _nearest_existing(place)
+    location = state_path()
+    existing = _nearest_existing(location)
     if os.access(existing, os.W_OK):
-        return Finding("state folder", State.OK, str(place))
+        return Finding("state folder", State.OK, str(location))
     how = "Make it writable, or set XDG_STATE_HOME to a folder that is."
     return Finding("state folder", State.WRONG, f"{existing} cannot be written", how)
 
 
-def _nearest_existing(place: Path) -> Path:
-    return next(path for path in (place.absolute(), *place.absolute().parents) if path.exists())
+def _nearest_existing(target: Path) -> Path:
+    return next(path for path in (target.absolute(), *target.absolute().parents) if path.exists())
 
 
 def machine() -> str:

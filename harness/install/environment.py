@@ -71,5 +71,5 @@ def of_engine(python: Path) -> dict[str, Any]:
     """List the packages of an engine's own environment; an engine in our environment has no list."""
     if python == Path(sys.executable):
         return {}
-    places = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]
-    return {"packages of the engine": dict(sorted((each.name, each.version) for each in distributions(path=places)))}
+    sites = [str(site) for site in python.parent.parent.glob("lib/python*/site-packages")]
+    return {"packages of the engine": dict(sorted((each.name, each.version) for each in distributions(path=sites)))}

@@ -108,10 +108,10 @@ def explain(what: str, code: int, said: str, log: Path) -> str:
     return f"Preparing failed while {what}: {cause}. To go on, {remedy}, {again}. Log: {log}"
 
 
-def _cause(code: int, said: str, place: Path) -> tuple[str, str]:
-    if disk_space.ended_of_full(said, place):
+def _cause(code: int, said: str, folder: Path) -> tuple[str, str]:
+    if disk_space.ended_of_full(said, folder):
         needed = f"{ROOM_NEEDED / 1e9:.1f} GB"
-        return "the disk is full", f"free about {needed} on the disk of {place}, and some where temporary files go"
+        return "the disk is full", f"free about {needed} on the disk of {folder}, and some where temporary files go"
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["none"]
     return next(
         ((cause, remedy) for pattern, cause, remedy in _CAUSES if re.search(pattern, said)),

@@ -236,8 +236,8 @@ def differences(pinned: dict[str, str], folder: Path) -> list[str]:
 
 
 def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
-    with _scratch(folder) as place:
-        fetched = _resolve(which, place, say)
+    with _scratch(folder) as scratch:
+        fetched = _resolve(which, scratch, say)
         found = differences(pinned, fetched)
         if found:
             raise HarnessError(
@@ -256,21 +256,21 @@ def _scratch(folder: Path) -> Iterator[Path]:
     prefix = f".{folder.name}-fetch-"
     for left_over in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left_over, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as place:
-        yield Path(place)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as scratch:
+        yield Path(scratch)
 
 
-def _resolve(which: str, place: Path, say: Say) -> Path:
-    """Run Ivy with all of its own files below `place`. Return the folder of the fetched jars."""
+def _resolve(which: str, scratch: Path, say: Say) -> Path:
+    """Run Ivy with all of its own files below `scratch`. Return the folder of the fetched jars."""
     own_settings = os.environ.get(_OWN_SETTINGS_VARIABLE)
-    settings = Path(own_settings) if own_settings else place / "ivysettings.xml"
+    settings = Path(own_settings) if own_settings else scratch / "ivysettings.xml"
     if not own_settings:
         settings.write_text(_IVY_SETTINGS, encoding="utf-8")
-    fetched = place / "jars"
+    fetched = scratch / "jars"
     command: list[str | Path] = [
         java(),
         *ENGLISH,
-        f"-Divy.default.ivy.user.dir={place / 'ivy'}",
+        f"-Divy.default.ivy.user.dir={scratch / 'ivy'}",
         "-Djava.net.useSystemProxies=true",
         *("-jar", _ivy_jar(), "-settings", settings, "-ivy", source_folder(which) / "ivy.xml"),
         *("-retrieve", f"{fetched}/[artifact]-[revision](-[classifier]).[ext]"),
@@ -335,8 +335,8 @@ def _some(clauses: Sequence[str], most: int = 5) -> str:
 def _ivy_jar() -> Path:
     """Return the Ivy inside pyspark. Locating the package does not import it."""
     spec = importlib.util.find_spec("pyspark")
-    places = list(spec.submodule_search_locations or []) if spec else []
-    found = [jar for place in places for jar in sorted(Path(place).glob("jars/ivy-*.jar"))]
+    locations = list(spec.submodule_search_locations or []) if spec else []
+    found = [jar for location in locations for jar in sorted(Path(location).glob("jars/ivy-*.jar"))]
     if not found:
         raise HarnessError(f"No pyspark with an Ivy inside is installed for {sys.executable}. {HOW_TO_MEND}")
     return found[-1]
@@ -365,8 +365,8 @@ def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
 def pin(which: str, say: Say = _say_on_stderr) -> Path:
     """Write jars.sha256 from the repository's current files. For maintainers, who review the difference."""
     path = source_folder(which) / "jars.sha256"
-    with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as place:
-        write_sums(path, sums_of(_resolve(which, Path(place), say)))
+    with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as scratch:
+        write_sums(path, sums_of(_resolve(which, Path(scratch), say)))
     return path
 
 
@@ -377,8 +377,8 @@ def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
     """
     unpinned = jar_folder(which)
     unpinned.parent.mkdir(parents=True, exist_ok=True)
-    with _scratch(unpinned) as place:
-        fetched = _resolve(which, place, say)
+    with _scratch(unpinned) as scratch:
+        fetched = _resolve(which, scratch, say)
         write_sums(source_folder(which) / "jars.sha256", sums_of(fetched))
         folder = jar_folder(which)
         shutil.rmtree(folder, ignore_errors=True)

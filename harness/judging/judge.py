@@ -412,7 +412,7 @@ def _watched(run: StoredRun) -> Watched | None:
     )
 
 
-def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -> Mapping[str, list[Glitch]]:
+def _glitches(store: Store, told: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, list[Glitch]]:
     """Read the glitches by kind; empty for runs of older versions."""
     found: dict[str, list[Glitch]] = {UNREADABLE: [], STRANGER: []}
     rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
@@ -422,10 +422,10 @@ def _glitches(store: Store, told: Mapping[str, Any], campaigns: Sequence[str]) -
             f"wrote {told['glitches']:,}"
         )
     for row in rows:
-        name = quoted(row["name"]) if row["kind"] == STRANGER else _name(campaigns[row["campaign"]], row["name"])
+        name = quoted(row["name"]) if row["kind"] == STRANGER else _name(keys[row["campaign"]], row["name"])
         found[row["kind"]].append(Glitch(name, row["text"], row["from_us"], row["until_us"] or None))
     return found
 
 
-def _name(campaign: str, window: str) -> str:
-    return f"{campaign}[{quoted(window)}]" if window else campaign
+def _name(key: str, window: str) -> str:
+    return f"{key}[{quoted(window)}]" if window else key

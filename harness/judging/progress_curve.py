@@ -78,8 +78,8 @@ def _took_s(line: Progress) -> float:
 def by_results(samples: pa.Table, epoch_ms: int, records: float) -> Curve | None:
     """Return the curve by counts seen in the results, as a share of the final counts, scaled to all records."""
     cells = samples.sort_by([(name, "ascending") for name in ("campaign", "window_ms", "at_us")])
-    campaign, window, count = (cells.column(name).to_numpy() for name in ("campaign", "window_ms", "count"))
-    same = (campaign[1:] == campaign[:-1]) & (window[1:] == window[:-1])
+    key, window, count = (cells.column(name).to_numpy() for name in ("campaign", "window_ms", "count"))
+    same = (key[1:] == key[:-1]) & (window[1:] == window[:-1])
     grown = np.diff(count, prepend=0)
     grown[1:][~same] = count[1:][~same]
     at_s = (np.asarray(cells.column("at_us").to_numpy(), dtype=np.float64) / 1000 - epoch_ms) / 1000

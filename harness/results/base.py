@@ -37,13 +37,13 @@ TRANSLATED = (HASH, VANISHED, NO_RESULT, ELSEWHERE, ORPHAN)
 
 
 @dataclass(frozen=True)
-class Place:
+class ResultLocation:
     """The location of one run's results, and how to interpret them."""
 
     client: Any  # a Redis client
     kafka: KafkaAddress
     topic: str  # the results topic, for engines that write to Kafka
-    campaigns: Sequence[str]
+    keys: Sequence[str]
     tables: Mapping[str, str]  # keys of the workload's tables, which are ours -> type
     window_ms: int
     length_ms: int | None  # of each window; windows may overlap; None: they have no common length
@@ -52,7 +52,7 @@ class Place:
     config: Path  # the engine's run config
     log: Path  # for a reader's error output
     clock: Clock
-    parts: Sequence[Mapping[str, str]] = ()  # the names that each of `campaigns` is made of
+    parts: Sequence[Mapping[str, str]] = ()  # the names that each of `keys` is made of
     number: str = OPENS  # the meaning of a cell's whole number; "" if cells have none
 
 
@@ -77,8 +77,8 @@ class ResultStore(ABC):
     prints: ClassVar[str] = ""  # the beginning of a sentence that quotes an entry, if an entry is no key
     when_empty: ClassVar[str] = "there are no results"
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, location: ResultLocation) -> None:
+        self._location = location
 
     @abstractmethod
     def rows(self) -> list[Row]:
@@ -113,16 +113,16 @@ class PolledStore(ResultStore):
     """A store whose rows are polled during a run."""
 
     def observer(self, tape: TapeSpec) -> Observer | None:
-        place = self._place
-        known = frozenset(place.campaigns)
-        bookkeeping = [pattern for claim in place.manifest.sinks for pattern in claim.bookkeeping]
+        location = self._location
+        known = frozenset(location.keys)
+        bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
 
         def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
             rows = [row for row in self.rows() if self.is_there(row)]
             hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-            return by_campaign(rows, names), strangers(hashes, known, bookkeeping)
+            return by_key(rows, names), strangers(hashes, known, bookkeeping)
 
-        return PlainObserver(poll, self.close, place.campaigns, tape, place.clock)
+        return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 
     def is_there(self, row: Row) -> bool:
         """Return False for a row that the engine has begun and not yet written: a poll is not atomic."""
@@ -136,30 +136,30 @@ class RedisStore(PolledStore):
     service = "redis"
 
     def expiring(self, others: tuple[str, ...]) -> Expiring | None:
-        return expiring(self._place.client, others)
+        return expiring(self._location.client, others)
 
 
-def keys_of_campaigns(campaigns: Iterable[str]) -> Iterator[str]:
-    """Yield patterns of the keys that any workload's results may have in Redis."""
-    for key in campaigns:
+def patterns_of_keys(keys: Iterable[str]) -> Iterator[str]:
+    """Yield patterns of the Redis keys that the results of any workload may have."""
+    for key in keys:
         yield from (literal(key), literal(f"{UPDATED}{key}"), literal(f"{PREFIX}{key}"))
 
 
-def window_start(text: str, place: Place, named: str = WINDOW) -> str:
+def window_start(text: str, location: ResultLocation, named: str = WINDOW) -> str:
     """Convert a window's name to its start.
 
     A job may name a window by its end, under a field name that shows this, or as declared in its manifest. Text that is
     no number stays unchanged.
     """
-    number, by = parse_int64(text), WINDOW_KEYS.get(named, place.manifest.window_key)
-    return text if by == "start" or number is None or place.length_ms is None else str(number - place.length_ms)
+    number, by = parse_int64(text), WINDOW_KEYS.get(named, location.manifest.window_key)
+    return text if by == "start" or number is None or location.length_ms is None else str(number - location.length_ms)
 
 
-def by_campaign(rows: Sequence[Row], campaigns: Sequence[str]) -> list[list[str] | str]:
-    """Return one reply per campaign, as Redis returns a hash: field, value, ...; an error if its key is no hash."""
-    found: Mapping[str, list[str]] = {name: [] for name in campaigns}
+def by_key(rows: Sequence[Row], keys: Sequence[str]) -> list[list[str] | str]:
+    """Return one reply per key, as Redis returns a hash: field, value, ...; an error if its key is no hash."""
+    found: Mapping[str, list[str]] = {name: [] for name in keys}
     wrong = {row.key for row in rows if row.key in found and row.kind not in TRANSLATED}
     for row in rows:
         if row.key in found and row.kind == HASH:
             found[row.key].extend((row.field, row.value))
-    return [WRONG_TYPE if name in wrong else found[name] for name in campaigns]
+    return [WRONG_TYPE if name in wrong else found[name] for name in keys]

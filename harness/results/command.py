@@ -12,7 +12,7 @@ from typing import IO
 
 from harness.engines import complaint
 from harness.engines.process import argv_of
-from harness.results.base import Place, ResultStore, window_start
+from harness.results.base import ResultLocation, ResultStore, window_start
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.services import program
 from harness.services.children import KILL_DEADLINE_S
@@ -28,20 +28,20 @@ class Command(ResultStore):
     prints = "the command printed lines such as"
     when_empty = "the command that reads the results printed no line"
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self._argv = argv_of(place.manifest, place.manifest.read, place.config)
+    def __init__(self, location: ResultLocation) -> None:
+        super().__init__(location)
+        self._argv = argv_of(location.manifest, location.manifest.read, location.config)
         self._command = " ".join(self._argv)
 
     def rows(self) -> list[Row]:
-        return [row_of(number, line, self._place) for number, line in enumerate(self._lines(), 1) if line.strip()]
+        return [row_of(number, line, self._location) for number, line in enumerate(self._lines(), 1) if line.strip()]
 
     def snapshot(self) -> object:
         return self._lines()
 
     def _lines(self) -> list[str]:
         code, out, errors = self._run()
-        self._place.log.write_text(errors)
+        self._location.log.write_text(errors)
         if code:
             said = "; ".join(complaint.reason(errors.splitlines())) or "it printed nothing"
             raise UnreadableError(f"`{self._command}` must print the results, but ended with exit code {code}: {said}")
@@ -52,7 +52,7 @@ class Command(ResultStore):
 
         Output goes to files, because a process that it leaves behind may keep a pipe open.
         """
-        environment = {**os.environ, **self._place.manifest.env, OWNER_VARIABLE: owner_mark()}
+        environment = {**os.environ, **self._location.manifest.env, OWNER_VARIABLE: owner_mark()}
         path = shutil.which(self._argv[0], path=environment.get("PATH"))
         if path is None:
             raise UnreadableError(
@@ -61,7 +61,7 @@ class Command(ResultStore):
             )
         with TemporaryFile() as out, TemporaryFile() as errors:
             child = program.start(
-                path, self._argv, stdout=out, stderr=errors, cwd=self._place.manifest.home, env=environment
+                path, self._argv, stdout=out, stderr=errors, cwd=self._location.manifest.home, env=environment
             )
             try:
                 wait_until(lambda: child.poll() is not None, deadline_s=DEADLINE_S, what="its end", every_s=0.01)
@@ -75,12 +75,12 @@ class Command(ResultStore):
             return child.poll() or 0, _text(out), _text(errors)
 
 
-def row_of(number: int, line: str, place: Place) -> Row:
+def row_of(number: int, line: str, location: ResultLocation) -> Row:
     """Parse a line. A line that is no cell becomes a row of its own. Spaces around a comma belong to no value."""
     words = [word.strip(" \t\r") for word in line.split(",")]
     if len(words) != 3:
         return Row(f"line {number}", "", line, NO_RESULT)
-    return Row(words[0], window_start(words[1], place), words[2], HASH)
+    return Row(words[0], window_start(words[1], location), words[2], HASH)
 
 
 def _text(file: IO[bytes]) -> str:

@@ -1,4 +1,4 @@
-"""`redis:compact`, our own schema: a hash per campaign, a field per window."""
+"""`redis:compact`, our own schema: a hash per key, a field per window."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ class Compact(RedisStore):
     looks_for = "a hash named by the campaign, with a field for the start of each window (redis:compact)"
 
     def rows(self) -> list[Row]:
-        rows = redis_scan.scan(self._place.client, self._place.tables)
-        if self._place.manifest.window_key == "start":
+        rows = redis_scan.scan(self._location.client, self._location.tables)
+        if self._location.manifest.window_key == "start":
             return rows
-        named = {name for each in self._place.campaigns for name in (each, f"updated:{each}", f"sums:{each}")}
+        named = {name for each in self._location.keys for name in (each, f"updated:{each}", f"sums:{each}")}
         return [
-            row._replace(field=window_start(row.field, self._place)) if row.kind == HASH and row.key in named else row
+            row._replace(field=window_start(row.field, self._location))
+            if row.kind == HASH and row.key in named
+            else row
             for row in rows
         ]
 
     def observer(self, tape: TapeSpec) -> Observer | None:
-        """Poll all campaigns with one request, which no other schema allows."""
-        place = self._place
-        if place.manifest.window_key != "start":
+        """Poll all keys with one request, which no other schema allows."""
+        location = self._location
+        if location.manifest.window_key != "start":
             return super().observer(tape)
         return RedisObserver(
-            place.client,
-            place.campaigns,
+            location.client,
+            location.keys,
             tape,
-            place.window_ms,
-            place.watermark_ms,
-            clock=place.clock,
-            bookkeeping=[pattern for claim in place.manifest.sinks for pattern in claim.bookkeeping],
+            location.window_ms,
+            location.watermark_ms,
+            clock=location.clock,
+            bookkeeping=[pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping],
         )
 
     def snapshot(self) -> object:
-        return redis_scan.counts_only(self._place.client, self._place.campaigns)
+        return redis_scan.counts_only(self._location.client, self._location.keys)

@@ -1,6 +1,6 @@
 """Values that polls saw for a while and that no reader could take for a count, with start and end.
 
-A glitch is *unreadable* if it was in the place of a count, or a *stranger*: a hash of an unknown campaign. Its times
+A glitch is *unreadable* if it was in the place of a count, or a *stranger*: a hash of an unknown key. Its times
 are those of polls: it lasted at most from the poll before the first sighting to the end.
 """
 
@@ -32,26 +32,26 @@ class Glitches:
     def __len__(self) -> int:
         return len(self._rows) + len(self._open)
 
-    def seen(self, at_us: int, campaign: int, window: Name, text: Name) -> bool:
-        """Record text in the place of a count, or, without a window, of a campaign's whole hash.
+    def seen(self, at_us: int, key: int, window: Name, text: Name) -> bool:
+        """Record text in the place of a count, or, without a window, of a key's whole hash.
 
         Return True if it is new.
         """
-        place = campaign, window
-        self._open.setdefault(place, (text, at_us))
-        news = self._latest.get(place) != text
-        self._latest[place] = text
+        cell = key, window
+        self._open.setdefault(cell, (text, at_us))
+        news = self._latest.get(cell) != text
+        self._latest[cell] = text
         return news
 
-    def gone(self, at_us: int, campaign: int, window: Name) -> None:
+    def gone(self, at_us: int, key: int, window: Name) -> None:
         """Record that there is a count again, or nothing."""
-        place = campaign, window
-        if place in self._open:
-            self._rows.append(self._row(place, at_us))
-            del self._open[place], self._latest[place]
+        cell = key, window
+        if cell in self._open:
+            self._rows.append(self._row(cell, at_us))
+            del self._open[cell], self._latest[cell]
 
     def strangers(self, at_us: int, keys: Collection[str]) -> None:
-        """Record all hashes of unknown campaigns. One that stays to the end is left to the final results."""
+        """Record all hashes of unknown keys. One that stays to the end is left to the final results."""
         for key in self._strangers.keys() - set(keys):
             first_us, last_us = self._strangers.pop(key)
             if last_us - first_us >= LEAST_STAY_US:
@@ -62,12 +62,12 @@ class Glitches:
     @property
     def columns(self) -> Mapping[str, Any]:
         """The columns of glitches.parquet. `until_us` 0: it was there at the last poll."""
-        rows = [*self._rows, *(self._row(place, 0) for place in self._open)]
+        rows = [*self._rows, *(self._row(cell, 0) for cell in self._open)]
         return {name: [row[number] for row in rows] for number, name in enumerate(COLUMNS)}
 
-    def _row(self, place: tuple[int, Name], until_us: int) -> tuple[str, int, str, str, int, int]:
-        (campaign, window), (text, from_us) = place, self._open[place]
-        return UNREADABLE, campaign, _shown(window), _shown(text), from_us, until_us
+    def _row(self, cell: tuple[int, Name], until_us: int) -> tuple[str, int, str, str, int, int]:
+        (key, window), (text, from_us) = cell, self._open[cell]
+        return UNREADABLE, key, _shown(window), _shown(text), from_us, until_us
 
 
 def _shown(text: Name) -> str:

@@ -147,19 +147,19 @@ def soonest(lives: Mapping[str, int]) -> Expiring:
     return Expiring(len(lives), lives[first], quoted(first))
 
 
-def counts_only(client: redis.Redis, campaign_names: Sequence[str]) -> dict[str, dict[str, str] | str]:
-    """Read the hashes of the known campaigns only: the cheap snapshot that a drain compares with the one before."""
+def counts_only(client: redis.Redis, keys: Sequence[str]) -> dict[str, dict[str, str] | str]:
+    """Read the hashes of the known keys only: the cheap snapshot that a drain compares with the one before."""
     with client.pipeline(transaction=False) as pipe:
-        for name in campaign_names:
+        for name in keys:
             pipe.hgetall(name)
-        replies = zip(campaign_names, _given(pipe.execute(raise_on_error=False)), strict=True)
+        replies = zip(keys, _given(pipe.execute(raise_on_error=False)), strict=True)
         # A key that is no hash returns an error, which is compared like any other reply.
         return {name: str(reply) if isinstance(reply, Exception) else reply for name, reply in replies if reply}
 
 
-def strangers(hashes: Iterable[str], campaigns: Collection[str], bookkeeping: Sequence[str]) -> set[str]:
-    """Return the hashes of unknown campaigns that have no other owner."""
-    unknown = (key for key in hashes if key.removeprefix(PREFIX) not in campaigns)
+def strangers(hashes: Iterable[str], known: Collection[str], bookkeeping: Sequence[str]) -> set[str]:
+    """Return the hashes of unknown keys that have no other owner."""
+    unknown = (key for key in hashes if key.removeprefix(PREFIX) not in known)
     return {key for key in unknown if not matches(key, (*OURS, *bookkeeping))}
 
 
@@ -173,9 +173,7 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(fnmatch.translate, patterns)))
 
 
-def interpret(
-    rows: Iterable[Row], campaign_index: Mapping[str, int], codes: Codes, bookkeeping: Sequence[str]
-) -> Observed:
+def interpret(rows: Iterable[Row], index_of: Mapping[str, int], codes: Codes, bookkeeping: Sequence[str]) -> Observed:
     """Convert raw rows to counts per cell. Every other entry becomes a stray with its own name."""
     ours = (*OURS, *bookkeeping)
     counts: dict[int, list[int]] = {}
@@ -183,22 +181,22 @@ def interpret(
     left: dict[int, int] = {}
     strays: list[Stray] = []
     for row in rows:
-        if row.key.startswith(LEFT) and (key := campaign_index.get(row.key.removeprefix(LEFT))) is not None:
-            left[codes.one(key, int(row.field))] = int(row.value)
+        if row.key.startswith(LEFT) and (output := index_of.get(row.key.removeprefix(LEFT))) is not None:
+            left[codes.one(output, int(row.field))] = int(row.value)
         if matches(row.key, ours):
             continue
-        campaign = campaign_index.get(row.key.removeprefix(PREFIX))
-        if row.kind != HASH or campaign is None:
-            strays.append(_stray(row, known=campaign is not None))
+        key = index_of.get(row.key.removeprefix(PREFIX))
+        if row.kind != HASH or key is None:
+            strays.append(_stray(row, known=key is not None))
             continue
         window, summed = parse_int64(row.field), row.key.startswith(PREFIX)
         count, checksum = (None, Checksum.read(row.value)) if summed else (parse_int64(row.value), None)
         if window is not None and count is not None:
-            counts.setdefault(codes.one(campaign, window), []).append(count)
+            counts.setdefault(codes.one(key, window), []).append(count)
         elif window is not None and checksum is not None:
-            sums.setdefault(codes.one(campaign, window), []).append(checksum)
+            sums.setdefault(codes.one(key, window), []).append(checksum)
         else:
-            strays.append(Stray(_place(row), shown(row.value), "number"))
+            strays.append(Stray(_where(row), shown(row.value), "number"))
     return Observed(
         Ledger((cell, found[-1]) for cell, found in counts.items()),
         tuple(strays),
@@ -215,19 +213,19 @@ def in_totals(seen: Observed, oracle: InTotals) -> Observed:
 
 
 def _stray(row: Row, *, known: bool) -> Stray:
-    """Describe an entry that is no field of a known campaign's hash. `known`: its key belongs to a known campaign."""
+    """Describe an entry that is no field of a known key's hash. `known`: it belongs to a known key."""
     if row.kind == HASH:
-        return Stray(_place(row), shown(row.value), "campaign")
+        return Stray(_where(row), shown(row.value), "campaign")
     if row.kind in (ORPHAN, NO_RESULT):
-        return Stray(_place(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
+        return Stray(_where(row), shown(row.value), "orphan" if row.kind == ORPHAN else "number")
     if row.kind == ELSEWHERE:
-        return Stray(_place(row), f"{shown(row.value)} at a key that does not fit the manifest", "number")
+        return Stray(_where(row), f"{shown(row.value)} at a key that does not fit the manifest", "number")
     if row.kind == VANISHED:
-        return Stray(_place(row), "a key that vanished whenever it was read", "number")
-    return Stray(_place(row), f"a key of type {row.kind}", "number" if known else "key")
+        return Stray(_where(row), "a key that vanished whenever it was read", "number")
+    return Stray(_where(row), f"a key of type {row.kind}", "number" if known else "key")
 
 
-def _place(row: Row) -> str:
+def _where(row: Row) -> str:
     return shown(f"{quoted(row.key)}[{quoted(row.field)}]" if row.field else quoted(row.key))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model import EngineManifest, UsageError
-from harness.results.base import Place, ResultStore
+from harness.results.base import ResultLocation, ResultStore
 from harness.results.command import Command
 from harness.results.compact import Compact
 from harness.results.template import Template
@@ -20,8 +20,8 @@ SOURCES: dict[str, type[ResultStore]] = {
 }
 
 
-def open_results(place: Place) -> ResultStore:
-    return SOURCES[place.manifest.source](place)
+def open_results(location: ResultLocation) -> ResultStore:
+    return SOURCES[location.manifest.source](location)
 
 
 def refuse_unknown(manifest: EngineManifest) -> None:

@@ -1,7 +1,7 @@
 """Poll the results during a run, from the store itself, and keep each change with its time.
 
 The core is pure: it converts successive polls to rows of changes. The thread around it sends Redis one prepared request
-for all campaigns and compares the answer as bytes, so that a poll of unchanged results costs almost nothing.
+for all keys and compares the answer as bytes, so that a poll of unchanged results costs almost nothing.
 
 Hashes grow with every window, and most windows change no more. Once there are many, most polls are partial (a glance):
 they read only windows that may still change, from the newest seen window back over the declared lateness and a little
@@ -61,7 +61,7 @@ JITTER = 0.5  # a pause differs from the period by up to this share
 WHOLE_SHARE = 0.05  # the largest share of the time for whole polls
 STRANGERS_EVERY_S = 0.5
 NAMES_AT_ONCE = 1000
-WHOLE_KEY = ""  # instead of a window: a glitch of a campaign's whole hash
+WHOLE_KEY = ""  # instead of a window: a glitch of a key's whole hash
 _RECENT_POLLS = 20
 
 
@@ -125,12 +125,12 @@ def unsettled(newest_ms: int | None, now_ms: int, window_ms: int, watermark_ms: 
 class Recorder:
     """Converts polls to changes. A count that vanished becomes 0; a value that is no number changes nothing."""
 
-    def __init__(self, campaigns: Sequence[int]) -> None:
-        self._campaigns = campaigns
-        self._index_of = {campaign: index for index, campaign in enumerate(campaigns)}
-        self._replies: list[object] = [[] for _ in campaigns]
-        self._texts: list[dict[Any, Any]] = [{} for _ in campaigns]
-        self._counts: list[dict[int, int]] = [{} for _ in campaigns]
+    def __init__(self, keys: Sequence[int]) -> None:
+        self._keys = keys
+        self._index_of = {key: index for index, key in enumerate(keys)}
+        self._replies: list[object] = [[] for _ in keys]
+        self._texts: list[dict[Any, Any]] = [{} for _ in keys]
+        self._counts: list[dict[int, int]] = [{} for _ in keys]
         self._looks_us, self._whole_us = array("q"), array("q")
         self._closed_ms = array("d")  # between two polls of the same closed windows
         self._closed_at_us: dict[int, int] = {}  # the first window of a part -> the poll before
@@ -138,7 +138,7 @@ class Recorder:
         self._glanced: range | None = None  # by the poll before; None: it was whole
         self._began_us = self._whole_began_us = 0  # the poll before, and the last whole one; 0: none
         self._closed_began_us: dict[int, int] = {}  # window -> its last poll among the closed ones
-        self._answered = True  # the poll got an answer for each campaign
+        self._answered = True  # the poll got an answer for each key
         self._seen_late = 0
         self._changed_since_us = 0  # the newest `since_us` of all changes
         self._rows = {name: array("q") for name in ("at_us", "since_us", "campaign", "window_ms", "count")}
@@ -147,12 +147,12 @@ class Recorder:
         self._errors: list[str] = []
         self.oldest_ms: int | None = None
         self.newest_ms: int | None = None  # of windows that have begun: dates in the future are ignored
-        self.windows = 0  # of the campaign with the most
+        self.windows = 0  # of the key with the most
 
     def record(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
         """Record a whole poll that ended at `at_us`; without `began_us` it took no time.
 
-        A reply is the campaign's hash as Redis returns it, [field, value, ...]; any other reply is no hash.
+        A reply is the key's hash as Redis returns it, [field, value, ...]; any other reply is no hash.
         """
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
@@ -168,7 +168,7 @@ class Recorder:
         self._saw(at_us if began_us is None else began_us, None)
 
     def glance(self, at_us: int, windows: range, replies: Sequence[object], *, began_us: int | None = None) -> None:
-        """Record a partial poll: for each campaign the counts of these windows in order, None if there is none."""
+        """Record a partial poll: for each key the counts of these windows in order, None if there is none."""
         self._looks_us.append(at_us)
         self._compare(at_us, windows, replies)
         self._saw(at_us if began_us is None else began_us, windows)
@@ -210,20 +210,20 @@ class Recorder:
             self._saw_closed(at_us, [*self._closed_at_us])
 
     def strangers(self, at_us: int, keys: Collection[str]) -> None:
-        """Record the hashes of unknown campaigns from a scan of all names."""
+        """Record the hashes of unknown keys from a scan of all names."""
         self._glitches.strangers(at_us, keys)
 
     def took(self, ms: float) -> None:
-        """Record the time that a reader of all campaigns waits."""
+        """Record the time that a reader of all keys waits."""
         self._took_ms.append(ms)
 
     def failed(self, error: Exception) -> None:
         """Record a poll without a result."""
         self._errors.append(f"{type(error).__name__}: {error}")
 
-    def shows(self, campaign: int, window_ms: int) -> bool:
+    def shows(self, key: int, window_ms: int) -> bool:
         """Return True if this cell was seen in any form, or is not polled."""
-        index = self._index_of.get(campaign)
+        index = self._index_of.get(key)
         return index is None or window_ms in self._counts[index]
 
     @property
@@ -233,7 +233,7 @@ class Recorder:
         seen = at_us and at_us[-1] > self._looks_us[0]
         return Change(at_us[-1] // 1000, self._changed_since_us // 1000) if seen else None
 
-    def sampled(self, all_campaigns: int, cpu_s: float) -> Sampled:
+    def sampled(self, all_keys: int, cpu_s: float) -> Sampled:
         looks_us = np.array(self._looks_us, dtype=np.int64)
         periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
         middle_ms, high_ms, most_ms = of_samples(periods_ms, (0.5, 0.99, 1.0))
@@ -252,8 +252,8 @@ class Recorder:
             period_max_ms=most_ms,
             took_ms=took_ms,
             took_p99_ms=took_high_ms,
-            campaigns=len(self._campaigns),
-            cells_sampled_share=len(self._campaigns) / all_campaigns,
+            campaigns=len(self._keys),
+            cells_sampled_share=len(self._keys) / all_keys,
             garbage=self._garbage,
             glitches=len(self._glitches),
             errors=len(self._errors),
@@ -266,17 +266,17 @@ class Recorder:
         return Sampled(columns, self._glitches.columns, looks)
 
     def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
-        """Yield the campaigns whose key is a hash, or is missing.
+        """Yield the keys that hold a hash, or are missing.
 
         A key of another type is a glitch. Other errors come from the service and show nothing of the results.
         """
         refused = None
         for index, reply in enumerate(replies):
             if isinstance(reply, list):
-                self._glitches.gone(at_us, self._campaigns[index], WHOLE_KEY)
+                self._glitches.gone(at_us, self._keys[index], WHOLE_KEY)
                 yield index, reply
             elif str(reply).startswith("WRONGTYPE"):
-                self._garbage += self._glitches.seen(at_us, self._campaigns[index], WHOLE_KEY, ANOTHER_TYPE)
+                self._garbage += self._glitches.seen(at_us, self._keys[index], WHOLE_KEY, ANOTHER_TYPE)
             else:
                 refused = reply
         self._answered = refused is None
@@ -295,7 +295,7 @@ class Recorder:
 
     def _changed(self, at_us: int, index: int, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> None:
         for field in old.keys() - new.keys():
-            self._glitches.gone(at_us, self._campaigns[index], field)
+            self._glitches.gone(at_us, self._keys[index], field)
             if (window_ms := parse_int64(field)) is not None and window_ms in self._counts[index]:
                 self._keep(at_us, index, window_ms, 0)
         for field, text in new.items():
@@ -303,9 +303,9 @@ class Recorder:
                 continue
             window_ms, count = parse_int64(field), parse_int64(text)
             if window_ms is None or count is None:
-                self._garbage += self._glitches.seen(at_us, self._campaigns[index], field, text)
+                self._garbage += self._glitches.seen(at_us, self._keys[index], field, text)
             else:
-                self._glitches.gone(at_us, self._campaigns[index], field)
+                self._glitches.gone(at_us, self._keys[index], field)
                 self._keep(at_us, index, window_ms, count)
 
     def _keep(self, at_us: int, index: int, window_ms: int, count: int) -> None:
@@ -320,7 +320,7 @@ class Recorder:
         closed_us = self._closed_began_us.get(window_ms, 0)
         since_us = self._began_us if was_glanced_at else max(closed_us, self._whole_began_us)
         self._changed_since_us = max(self._changed_since_us, since_us)
-        row = (at_us, since_us, self._campaigns[index], window_ms, count)
+        row = (at_us, since_us, self._keys[index], window_ms, count)
         for column, value in zip(self._rows.values(), row, strict=True):
             column.append(value)
 
@@ -343,14 +343,14 @@ class Pace:
 
 
 class _Watch(ABC):
-    """A thread that polls the sampled campaigns from `start` until `stop`. It records a failed poll and tries again."""
+    """A thread that polls the sampled keys from `start` until `stop`. It records a failed poll and tries again."""
 
     def __init__(self, names: Sequence[str], tape: TapeSpec, clock: Clock) -> None:
         self._clock = clock
         self._keys = len(names)
-        campaigns = sampled_keys(tape)
-        self._recorder, self._pace = Recorder(campaigns), Pace(tape.seed)
-        self._names = [names[campaign] for campaign in campaigns]
+        keys = sampled_keys(tape)
+        self._recorder, self._pace = Recorder(keys), Pace(tape.seed)
+        self._names = [names[key] for key in keys]
         self._stopped = threading.Event()
         self._cpu_s = 0.0
         self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
@@ -399,8 +399,7 @@ class _Watch(ABC):
 class PlainObserver(_Watch):
     """An observer that polls with a function; each poll is whole.
 
-    The function returns for each campaign field, value, field, value, ..., and the names of hashes of unknown
-    campaigns.
+    The function returns for each key field, value, field, value, ..., and the names of hashes of unknown keys.
     """
 
     def __init__(
@@ -426,7 +425,7 @@ class PlainObserver(_Watch):
 
 
 class RedisObserver(_Watch):
-    """Polls our own schema with one prepared request for all campaigns, and compares the answers as bytes."""
+    """Polls our own schema with one prepared request for all keys, and compares the answers as bytes."""
 
     def __init__(
         self,
@@ -440,7 +439,7 @@ class RedisObserver(_Watch):
         bookkeeping: Sequence[str] = (),
     ) -> None:
         super().__init__(names, tape, clock)
-        self._campaign_names, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
+        self._known, self._bookkeeping, self._strangers_due_s = frozenset(names), bookkeeping, 0.0
         self._window_ms, self._watermark_ms = window_ms, watermark_ms
         self._hashes_at_once, self._prefix = Prepared(client, self._names), prefix_of(client).encode()
         self._whole = self._hashes_at_once.request("HGETALL")
@@ -458,7 +457,7 @@ class RedisObserver(_Watch):
     def _look_for_strangers(self) -> None:
         """Scan the names of all hashes. They are many, so a slow scan comes as seldom as a whole poll."""
         began_s = time.monotonic()
-        found = strangers(map(readable, self._hashes()), self._campaign_names, self._bookkeeping)
+        found = strangers(map(readable, self._hashes()), self._known, self._bookkeeping)
         self._recorder.strangers(self._clock.now_us(), found)
         self._strangers_due_s = began_s + max(STRANGERS_EVERY_S, (time.monotonic() - began_s) / WHOLE_SHARE)
 

@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from harness.engines.template import VALUE, WINDOW, numbers_of
 from harness.model import HarnessError
-from harness.results.base import UPDATED, Place, PolledStore, window_start
+from harness.results.base import UPDATED, PolledStore, ResultLocation, window_start
 from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row
 from harness.services import made
 from harness.services.kafka import stable_offsets
@@ -43,25 +43,27 @@ class KafkaTopic(PolledStore):
     prints = "the topic of the results holds records such as"
     when_empty = "the topic of the results is empty; its name is `results_topic` in the job's config"
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, location: ResultLocation) -> None:
+        super().__init__(location)
         self._cells: dict[tuple[str, str], str] = {}
         self._changed: dict[tuple[str, str], str] = {}
         self._left: dict[tuple[str, str], int] = {}  # outputs, in the order in which they left
         self._strays: list[Row] = []
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
-        self._named = Named(place.campaigns, place.parts, numbers_of(place.number, has_length=bool(place.length_ms)))
+        self._named = Named(
+            location.keys, location.parts, numbers_of(location.number, has_length=bool(location.length_ms))
+        )
 
     def prepare(self) -> None:
-        made.create(self._place.kafka, self._place.topic, 1)
+        made.create(self._location.kafka, self._location.topic, 1)
 
     def rows(self) -> list[Row]:
         self._read_on()
-        cells = [Row(campaign, window, count, HASH) for (campaign, window), count in self._cells.items()]
-        told = [Row(UPDATED + campaign, window, at, HASH) for (campaign, window), at in self._changed.items()]
-        places = [Row(LEFT + key, event, str(place), HASH) for (key, event), place in self._left.items()]
-        return [*cells, *told, *places, *self._strays]
+        cells = [Row(key, window, count, HASH) for (key, window), count in self._cells.items()]
+        told = [Row(UPDATED + key, window, at, HASH) for (key, window), at in self._changed.items()]
+        positions = [Row(LEFT + key, event, str(position), HASH) for (key, event), position in self._left.items()]
+        return [*cells, *told, *positions, *self._strays]
 
     def snapshot(self) -> object:
         self._read_on()
@@ -73,7 +75,7 @@ class KafkaTopic(PolledStore):
             self._consumer = None
 
     def _read_on(self) -> None:
-        ends = stable_offsets(self._place.kafka, self._place.topic)  # a reader gets no records beyond them yet
+        ends = stable_offsets(self._location.kafka, self._location.topic)  # a reader gets no records beyond them yet
         consumer = self._opened(ends)
         idle_s = 0.0
         while any(self._at.get(partition, 0) < end for partition, end in ends.items()):
@@ -81,7 +83,7 @@ class KafkaTopic(PolledStore):
             idle_s = 0.0 if messages else idle_s + POLL_S
             if idle_s > STALL_S:
                 where = f"at {self._at} of {ends}"
-                raise HarnessError(f"Reading results in {self._place.topic} stalled for {STALL_S:.0f} s {where}.")
+                raise HarnessError(f"Reading results in {self._location.topic} stalled for {STALL_S:.0f} s {where}.")
             for message in messages:
                 self._take(message)
 
@@ -89,21 +91,21 @@ class KafkaTopic(PolledStore):
         if self._consumer is None:
             self._consumer = Consumer(
                 {
-                    **self._place.kafka.librdkafka,
-                    "bootstrap.servers": self._place.kafka.bootstrap,
+                    **self._location.kafka.librdkafka,
+                    "bootstrap.servers": self._location.kafka.bootstrap,
                     "group.id": "streamgauge-results",
                     "enable.auto.commit": False,
                     "isolation.level": "read_committed",
                     "enable.partition.eof": True,
                 }
             )
-            self._consumer.assign([TopicPartition(self._place.topic, each, self._at.get(each, 0)) for each in ends])
+            self._consumer.assign([TopicPartition(self._location.topic, each, self._at.get(each, 0)) for each in ends])
         return self._consumer
 
     def _take(self, message: Any) -> None:
         if error := message.error():
             if error.code() != KafkaError._PARTITION_EOF:
-                raise HarnessError(f"Results in topic {self._place.topic} can't be read: {error.str()}.")
+                raise HarnessError(f"Results in topic {self._location.topic} can't be read: {error.str()}.")
             self._at[message.partition()] = message.offset()
             return
         self._at[message.partition()] = message.offset() + 1
@@ -112,14 +114,14 @@ class KafkaTopic(PolledStore):
         if output := output_of(value):
             self._put_out(*output, at_ms)
             return
-        told = [(*cell, WINDOW)] if (cell := cell_of(value)) else self._named.cells(value)
+        told = [(*found, WINDOW)] if (found := cell_of(value)) else self._named.cells(value)
         if not told:
-            where = f"{self._place.topic}[{message.partition()}@{message.offset()}]"
+            where = f"{self._location.topic}[{message.partition()}@{message.offset()}]"
             self._strays.append(Row(where, "", repr(value), NO_RESULT))
-        for campaign, window, count, name in told:
-            place = campaign, window_start(window, self._place, name)
-            self._cells[place] = count
-            self._changed[place] = at_ms
+        for key, window, count, name in told:
+            cell = key, window_start(window, self._location, name)
+            self._cells[cell] = count
+            self._changed[cell] = at_ms
 
     def _put_out(self, key: str, event: str, values: Mapping[str, str], at_ms: str) -> None:
         self._left.setdefault((f"{OUTPUTS}:{key}", event), len(self._left))
@@ -160,19 +162,19 @@ class Named:
 
 
 def cell_of(value: bytes) -> tuple[str, str, str] | None:
-    """Return campaign, window and count of a record; None if it has another form.
+    """Return key, window and count of a record; None if it has another form.
 
     Numbers are whole numbers of JSON, or texts in the one spelling that a count has.
     """
     try:
         told = json.loads(value.decode(), object_pairs_hook=_each_once)
-        campaign, numbers = told["campaign"], [told["window"], told["count"]]
+        key, numbers = told["campaign"], [told["window"], told["count"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     window, count = map(_text_of, numbers)
-    if window is None or count is None or not isinstance(campaign, str):
+    if window is None or count is None or not isinstance(key, str):
         return None
-    return campaign.encode(errors="backslashreplace").decode(), window, count
+    return key.encode(errors="backslashreplace").decode(), window, count
 
 
 def _text_of(number: object) -> str | None:

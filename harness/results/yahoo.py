@@ -37,9 +37,9 @@ class Yahoo(RedisStore):
         return row.value != NO_COUNT
 
     def rows(self) -> list[Row]:
-        place = self._place
-        rows = redis_scan.scan(place.client, place.tables)
-        return translated(rows, place.campaigns, lambda text: window_start(text, place))
+        location = self._location
+        rows = redis_scan.scan(location.client, location.tables)
+        return translated(rows, location.keys, lambda text: window_start(text, location))
 
 
 def translated(rows: list[Row], campaigns: Sequence[str], window_of: Callable[[str], str] = str) -> list[Row]:

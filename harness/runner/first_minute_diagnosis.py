@@ -43,7 +43,7 @@ class Wanted:
 
     manifest: EngineManifest
     bookkeeping: Sequence[str]
-    campaigns: Mapping[str, Mapping[str, str]]  # each key of the question, and its parts by name
+    parts_of_key: Mapping[str, Mapping[str, str]]  # each key of the question, and its parts by name
     ads: Collection[str]
     windows: Collection[int]  # their starts in epoch milliseconds
     window_ms: int  # their length; 0 if they have no common length
@@ -58,15 +58,15 @@ class Wanted:
 
     @cached_property
     def keys(self) -> Sequence[str]:
-        return list(self.campaigns)
+        return list(self.parts_of_key)
 
     @cached_property
     def parts(self) -> list[Mapping[str, str]]:
-        return [each for each in self.campaigns.values() if each]
+        return [each for each in self.parts_of_key.values() if each]
 
     @cached_property
     def named(self) -> Named:
-        return Named(self.campaigns)
+        return Named(self.parts_of_key)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def explain(rows: Sequence[Row], wanted: Wanted) -> Diagnosis:
         return Diagnosis(_nothing(wanted))
     if any(row.kind == ELSEWHERE for row in found):
         return _of_our_own(next(row for row in found if row.kind == ELSEWHERE), wanted)
-    cells = [row for row in found if row.kind == HASH and row.key in wanted.campaigns]
+    cells = [row for row in found if row.kind == HASH and row.key in wanted.parts_of_key]
     return _of_cells(cells, found, wanted) if cells else _of_others(found, wanted)
 
 
@@ -172,7 +172,7 @@ def _when_closed(wanted: Wanted) -> str:
 
 
 def _of_cells(cells: Sequence[Row], found: Sequence[Row], wanted: Wanted) -> Diagnosis:
-    """The campaigns are found: check windows and counts."""
+    """The keys are found: check windows and counts."""
     if yahoo := _yahoo(cells, found, wanted):
         return yahoo
     right = _Time("milliseconds", wanted.manifest.window_key)
@@ -301,7 +301,7 @@ def _why_not(shape: _Shape, row: Row, wanted: Wanted, misfit: str) -> str:
         return "; that is the id of an ad. The Redis key of that name holds its campaign"
     if not SOURCES[wanted.manifest.source].prints and row.kind not in (HASH, STRING, NO_RESULT, VANISHED, ORPHAN):
         return f'; counts are not read from a {row.kind}, but a command can print them: results = "command"'
-    if any(name.lower() in wanted.campaigns and name not in wanted.campaigns for name in ids):
+    if any(name.lower() in wanted.parts_of_key and name not in wanted.parts_of_key for name in ids):
         return "; the id of the campaign must be written in lower case, as in the event"
     if SOURCES[wanted.manifest.source].prints:
         return ""

@@ -63,7 +63,7 @@ VALID = Certificate(True, (), 10, 300, 300, 300, {"p99.9": 1.0}, 100.0)
 
 
 def events(count: int = 300, partitions: int = 2) -> LogEvents:
-    """Return one event per 100 ms, distributed round-robin over campaigns and partitions."""
+    """Return one event per 100 ms, distributed round-robin over keys and partitions."""
     n = np.arange(count, dtype=np.int64)
     rows = np.lexsort((n, n % partitions))
     return dated(
@@ -75,14 +75,14 @@ def events(count: int = 300, partitions: int = 2) -> LogEvents:
     )
 
 
-def dated(partition: NDArray[Any], offset: NDArray[Any], ids: Ints, campaign: Ints, time_ms: Ints) -> LogEvents:
-    """Return events in the cells of their campaign and time."""
+def dated(partition: NDArray[Any], offset: NDArray[Any], ids: Ints, key: Ints, time_ms: Ints) -> LogEvents:
+    """Return events in the cells of their key and time."""
     begins_ms = time_ms // WINDOW_MS * WINDOW_MS
-    return LogEvents(partition, offset, ids, time_ms, CODES.of(campaign, begins_ms), begins_ms + WINDOW_MS)
+    return LogEvents(partition, offset, ids, time_ms, CODES.of(key, begins_ms), begins_ms + WINDOW_MS)
 
 
-def cell(campaign: int, window_ms: int) -> int:
-    return CODES.one(campaign, window_ms)
+def cell(key: int, window_ms: int) -> int:
+    return CODES.one(key, window_ms)
 
 
 def ledger(log: LogEvents, rows: NDArray[np.bool_] | None = None) -> Ledger:

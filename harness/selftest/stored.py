@@ -66,7 +66,7 @@ def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
 
 
 def _counts(rows: Rows) -> Rows:
-    """The counts of ordinary campaigns, the smallest window first, without the harness' own opening events."""
+    """The counts of ordinary keys, the smallest window first, without the harness' own opening events."""
     own = {row["key"] for row in rows if row["key"].startswith(PREFIX)}
     counts = [row for row in rows if PREFIX + row["key"] in own and int(row["value"]) > 1]
     return sorted(counts, key=lambda row: (int(row["field"]), row["key"]))[1:]
@@ -89,7 +89,7 @@ def _field(spell: Callable[[int], str]) -> Callable[[Rows], None]:
 
 
 def _change_places(rows: Rows) -> None:
-    """Swaps two windows of a campaign with different counts."""
+    """Swaps two windows of a key with different counts."""
     one = _counts(rows)[0]
     other = next(row for row in _counts(rows) if row["key"] == one["key"] and row["value"] != one["value"])
     one["value"], other["value"] = other["value"], one["value"]
@@ -101,15 +101,15 @@ def _without_last_window(rows: Rows) -> Rows:
     return [row for row in rows if row["field"] != last]
 
 
-def _without_campaign(rows: Rows) -> Rows:
+def _without_key(rows: Rows) -> Rows:
     gone = _counts(rows)[0]["key"]
     return [row for row in rows if row["key"] not in (gone, PREFIX + gone)]
 
 
 def _as_string(rows: Rows) -> Rows:
-    """Replaces a campaign by a key that holds a text."""
+    """Replaces the hash of a key by a text."""
     gone = _counts(rows)[0]["key"]
-    return [*_without_campaign(rows), {"key": gone, "field": "", "value": "7", "kind": "string"}]
+    return [*_without_key(rows), {"key": gone, "field": "", "value": "7", "kind": "string"}]
 
 
 def _more(**row: str) -> Callable[[Rows], Rows]:
@@ -188,7 +188,7 @@ RESULTS: Mapping[str, Change] = {
     "a record that is no result": _rows(OBSERVED, _more(key="counts[0@7]", field="", value="?", kind="no result")),
     "two windows changed places": _rows(OBSERVED, _change_places),
     "the last window is gone": _rows(OBSERVED, _without_last_window),
-    "a campaign is gone": _rows(OBSERVED, _without_campaign),
+    "a campaign is gone": _rows(OBSERVED, _without_key),
     "a campaign is a text": _rows(OBSERVED, _as_string),
     "nothing is there": _rows(OBSERVED, lambda _: []),
     "a window in seconds": _rows(OBSERVED, _field(lambda window: str(window // 1000))),
@@ -208,17 +208,17 @@ def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
     """The last row that raised a count above an earlier one: the harness' own closing events come all at once."""
     before: set[tuple[int, int]] = set()
     found = 0
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cell = row["campaign"], row["window_ms"]
-        found = place if cell in before else found
+        found = index if cell in before else found
         before.add(cell)
     return found, rows[found]
 
 
 def _step_back(rows: Rows) -> Rows:
     """Just before its last change a cell disappears for a moment."""
-    place, row = _last_of_a_cell(rows)
-    return [*rows[:place], {**row, "count": 0}, *rows[place:]]
+    index, row = _last_of_a_cell(rows)
+    return [*rows[:index], {**row, "count": 0}, *rows[index:]]
 
 
 def _at_the_start(rows: Rows) -> Rows:
@@ -246,12 +246,12 @@ SEEN_MEANWHILE: Mapping[str, Change] = {
 
 def _one_other(rows: Rows) -> int:
     """A record that does not count."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == BESIDE)
+    return next(index for index, row in enumerate(rows) if row["kind"] == BESIDE)
 
 
 def _one_view(rows: Rows) -> int:
-    """A record that counts, of a campaign without the harness' own events."""
-    return next(place for place, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
+    """A record that counts, of a key without the harness' own events."""
+    return next(index for index, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
 def _view_lost(rows: Rows) -> None:

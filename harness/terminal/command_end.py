@@ -111,16 +111,16 @@ def deafen() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def known(error: BaseException, places: Sequence[UnderWay] | None = None) -> HarnessError:
+def known(error: BaseException, under_way: Sequence[UnderWay] | None = None) -> HarnessError:
     """Return the error as one with a sentence for users. The traceback of an unexpected one goes to a file."""
-    places = _places(error) if places is None else places
-    if full := disk_space.in_terms_of_room(error, _written_to(places)):
+    under_way = _left_by(error) if under_way is None else under_way
+    if full := disk_space.in_terms_of_room(error, _written_to(under_way)):
         return full
     if isinstance(error, HarnessError):
         return error
     if said := server_errors.sentence(error):
         return HarnessError(said)
-    return UnexpectedError(error, keep_traceback(error, places))
+    return UnexpectedError(error, keep_traceback(error, under_way))
 
 
 def summary(error: BaseException) -> str:
@@ -153,7 +153,7 @@ def _home() -> Path:
         ) from None
 
 
-def state_place() -> Path:
+def state_path() -> Path:
     """Return the folder for everything that later commands must find."""
     base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local" / "state")
     return Path(base) / "streamgauge"
@@ -161,7 +161,7 @@ def state_place() -> Path:
 
 def state_folder() -> Path:
     """Return the state folder, and make it if it does not exist."""
-    folder = state_place()
+    folder = state_path()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         why = "" if os.access(folder, os.W_OK) else "it exists but is not writable"
@@ -181,13 +181,13 @@ def cache_folder() -> Path:
     return (configured if configured.is_absolute() else _home() / ".cache") / "streamgauge"
 
 
-def keep_traceback(error: BaseException, places: Sequence[UnderWay] = ()) -> Path | None:
+def keep_traceback(error: BaseException, under_way: Sequence[UnderWay] = ()) -> Path | None:
     """Write the traceback to a file of the interrupted run, else in the state folder, else in the temporary folder.
     Return the file.
     """
     name = f"traceback-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(error))
-    for find_folder in (*(place.logs.absolute for place in reversed(places)), state_folder, _temporary_folder):
+    for find_folder in (*(work.logs.absolute for work in reversed(under_way)), state_folder, _temporary_folder):
         with suppress(OSError, RuntimeError, HarnessError):
             file = find_folder() / name
             with file.open("a", encoding="utf-8", errors="backslashreplace") as stream:
@@ -204,10 +204,10 @@ def _temporary_folder() -> Path:
         raise RuntimeError(str(error)) from error
 
 
-def _written_to(places: Sequence[UnderWay]) -> list[Path]:
+def _written_to(under_way: Sequence[UnderWay]) -> list[Path]:
     """Folders where the disk may be full: those of what is in progress, and those that every command uses."""
-    found = [place.path for place in reversed(places)]
-    for find_folder in (_temporary_folder, state_place, cache_folder, Path.cwd):
+    found = [work.path for work in reversed(under_way)]
+    for find_folder in (_temporary_folder, state_path, cache_folder, Path.cwd):
         with suppress(OSError, RuntimeError, HarnessError):
             found.append(find_folder())
     return found
@@ -253,29 +253,29 @@ def _on_unraisable(ignored: sys.UnraisableHookArgs) -> None:
         keep_traceback(ignored.exc_value, _under_way)
 
 
-def _places(error: BaseException) -> tuple[UnderWay, ...]:
+def _left_by(error: BaseException) -> tuple[UnderWay, ...]:
     return _left[1] if _left and _left[0] is error else ()
 
 
 def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: int) -> int:
     """Prints everything about an early end: for people on stderr, for programs on stdout."""
-    places = _places(error)
+    under_way = _left_by(error)
     told = [
         sentence,
-        *(f"What was recorded is in {short_path(place.path)}: {_next(place)}" for place in reversed(places)),
+        *(f"What was recorded is in {short_path(work.path)}: {_next(work)}" for work in reversed(under_way)),
     ]
     with suppress(OSError):
         print("streamgauge:", "\n  ".join(told), file=sys.stderr, flush=True)
     if wants_json(arguments):
         facts: dict[str, Any] = {"command": command_of(arguments) or None, "verdict": None, "exit": code}
-        facts |= {"error": sentence, "left": [str(place.path) for place in reversed(places)]}
+        facts |= {"error": sentence, "left": [str(work.path) for work in reversed(under_way)]}
         with suppress(OSError):
             print(json.dumps(facts), flush=True)
     return code
 
 
-def _next(place: UnderWay) -> str:
-    return place.next_step if place.has_begun() else "its load had not started, so there is nothing to judge"
+def _next(work: UnderWay) -> str:
+    return work.next_step if work.has_begun() else "its load had not started, so there is nothing to judge"
 
 
 # ---------------------------------------------------------------- The arguments, without parsing them

@@ -39,12 +39,12 @@ class Curve:
 
 def draw_rows(rows: Sequence[Row], label: str, form: Formatter, sheet: Sheet, *, log: bool = False) -> None:
     (axes,) = sheet.rows([ROW_PX * len(rows) + ROW_PX], above_px=LEGEND_PX)
-    for place, row in enumerate(rows):
-        axes.axhline(place, color=GRID, linewidth=0.8)
+    for y, row in enumerate(rows):
+        axes.axhline(y, color=GRID, linewidth=0.8)
         for outcome, (colour, shape) in MARKS.items():
             own = [value for value, its in row.points if its is outcome]
-            axes.plot(own, [place] * len(own), shape, color=colour, markersize=5, alpha=0.7)
-        axes.plot(row.claims, [place] * len(row.claims), "x", color=PURPLE, markersize=7)
+            axes.plot(own, [y] * len(own), shape, color=colour, markersize=5, alpha=0.7)
+        axes.plot(row.claims, [y] * len(row.claims), "x", color=PURPLE, markersize=7)
     axes.set_yticks(range(len(rows)), [_plain(row.engine, 18) for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

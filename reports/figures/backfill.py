@@ -71,9 +71,9 @@ def _cells(axes: Axes, windows: Sequence[Window], sheet: Sheet) -> None:
 
 def _costs(axes: Axes, costs: Sequence[Cost], *, narrow: bool) -> None:
     bars = [(f"{name}, {each.name}", took, colour) for each in costs for name, took, colour in _pair(each)]
-    for place, (_, took, colour) in enumerate(bars):
-        axes.barh(place, took, 0.7, color=colour)
-        axes.annotate(f"{took:,.1f}", (took, place), (5, 0), textcoords="offset points", va="center")
+    for y, (_, took, colour) in enumerate(bars):
+        axes.barh(y, took, 0.7, color=colour)
+        axes.annotate(f"{took:,.1f}", (took, y), (5, 0), textcoords="offset points", va="center")
     axes.set_yticks(range(len(bars)), [name for name, _, _ in bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)

@@ -47,8 +47,8 @@ def _draw(panel: Panel, axes: Axes) -> None:
     known = [bar.value for bar in panel.bars if bar.value]
     logarithmic = bool(known) and max(known) > LOG_RATIO * min(known)
     lowest = min(known, default=1.0) / 1.5
-    for place, bar in enumerate(panel.bars):
-        _bar(axes, place, bar, panel.text, dots_from=lowest if logarithmic else None)
+    for y, bar in enumerate(panel.bars):
+        _bar(axes, y, bar, panel.text, dots_from=lowest if logarithmic else None)
     axes.set_yticks(range(len(panel.bars)), [bar.engine for bar in panel.bars])
     axes.set_ylim(len(panel.bars) - 0.4, -0.6)  # the first one above
     axes.tick_params(axis="y", length=0)
@@ -67,21 +67,21 @@ def _draw(panel: Panel, axes: Axes) -> None:
         axes.set_xlim(0, top * 1.35)
 
 
-def _bar(axes: Axes, place: int, bar: Bar, text: Callable[[float], str], *, dots_from: float | None) -> None:
+def _bar(axes: Axes, y: int, bar: Bar, text: Callable[[float], str], *, dots_from: float | None) -> None:
     """A log axis gets a dot, because the length of a bar has no meaning there."""
     if bar.value is None:
         axes.annotate(
-            "not known", (0, place), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
+            "not known", (0, y), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
         )
         return
     colour = MUTED if bar.baseline else BLUE
     if dots_from is not None:
-        axes.plot([dots_from, bar.value], [place, place], color=GRID, linewidth=0.8)
-        axes.plot(bar.value, place, "o", color=colour, markersize=8)
+        axes.plot([dots_from, bar.value], [y, y], color=GRID, linewidth=0.8)
+        axes.plot(bar.value, y, "o", color=colour, markersize=8)
     else:
-        axes.barh(place, bar.value, color=colour, height=0.66)
+        axes.barh(y, bar.value, color=colour, height=0.66)
     end = bar.value
     if bar.low is not None and bar.high is not None:
-        axes.plot([bar.low, bar.high], [place, place], color=INK, linewidth=1.4, marker="|", markersize=7)
+        axes.plot([bar.low, bar.high], [y, y], color=INK, linewidth=1.4, marker="|", markersize=7)
         end = max(end, bar.high)
-    axes.annotate(text(bar.value), (end, place), (8, 0), textcoords="offset points", va="center")
+    axes.annotate(text(bar.value), (end, y), (8, 0), textcoords="offset points", va="center")

@@ -24,21 +24,21 @@ class Bar:
 
 def draw(bars: Sequence[Bar], rate_per_s: float, sheet: Sheet) -> None:
     (axes,) = sheet.rows([float(len(bars) * BAR_PX + 14)])
-    places = range(len(bars))
+    rows = range(len(bars))
     longest = max(bar.user_s + bar.system_s for bar in bars) or 1.0
-    for place, bar in zip(places, bars, strict=True):
+    for y, bar in zip(rows, bars, strict=True):
         colour = BLUE if bar.engine else MUTED
-        axes.barh(place, bar.user_s, color=colour, height=0.66)
-        axes.barh(place, bar.system_s, left=bar.user_s, color=SKY if bar.engine else MUTED, alpha=0.6, height=0.66)
+        axes.barh(y, bar.user_s, color=colour, height=0.66)
+        axes.barh(y, bar.system_s, left=bar.user_s, color=SKY if bar.engine else MUTED, alpha=0.6, height=0.66)
         memory = f", {bar.peak_rss_mib:,.0f} MiB" if bar.peak_rss_mib else ""
         axes.annotate(
             f"{three_digits(bar.user_s + bar.system_s)} s{memory}",
-            (bar.user_s + bar.system_s, place),
+            (bar.user_s + bar.system_s, y),
             (5, 0),
             textcoords="offset points",
             va="center",
         )
-    axes.set_yticks(list(places), [bar.part for bar in bars])
+    axes.set_yticks(list(rows), [bar.part for bar in bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)

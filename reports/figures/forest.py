@@ -50,8 +50,8 @@ def draw(rows: Sequence[Row], threshold: float, sheet: Sheet) -> None:
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first one above
     band = axes.axvspan(-threshold, threshold, color=MUTED, alpha=0.18, linewidth=0)
     axes.axvline(0, color=INK, linewidth=0.8)
-    for place, row in enumerate(rows):
-        _draw(axes, place, row)
+    for y, row in enumerate(rows):
+        _draw(axes, y, row)
     axes.set_yticks(range(len(rows)), [row.name if sheet.narrow else f"{row.name}\n{row.answer}" for row in rows])
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False)
@@ -68,27 +68,27 @@ def _limits(rows: Sequence[Row], threshold: float) -> tuple[float, float]:
     return max(-WIDEST, low * 1.08), min(WIDEST, high * 1.08)
 
 
-def _draw(axes: Axes, place: int, row: Row) -> None:
-    _span(axes, place - APART, row.head, row.colour, width=3.0, mark="o", size=6)
-    _span(axes, place + APART, row.control, MUTED, width=1.2, mark="D", size=4.5)
+def _draw(axes: Axes, y: int, row: Row) -> None:
+    _span(axes, y - APART, row.head, row.colour, width=3.0, mark="o", size=6)
+    _span(axes, y + APART, row.control, MUTED, width=1.2, mark="D", size=4.5)
     end = axes.get_xlim()[1]
     if row.detectable < end:
-        axes.plot([row.detectable] * 2, [place - 0.42, place], color=INK, linewidth=1.2, linestyle=DASHED)
+        axes.plot([row.detectable] * 2, [y - 0.42, y], color=INK, linewidth=1.2, linestyle=DASHED)
     else:
         words = f"detectable {row.detectable:.0%}"
-        axes.annotate(words, (end, place), (-12, 0), textcoords="offset points", ha="right", va="center")
+        axes.annotate(words, (end, y), (-12, 0), textcoords="offset points", ha="right", va="center")
 
 
-def _span(axes: Axes, place: float, span: Span, colour: str, *, width: float, mark: str, size: float) -> None:
+def _span(axes: Axes, y: float, span: Span, colour: str, *, width: float, mark: str, size: float) -> None:
     """An end outside the drawing becomes an arrow."""
     left, right = axes.get_xlim()
     low, high = max(left, span.low), min(right, span.high)
-    axes.plot([low, high], [place, place], color=colour, linewidth=width, solid_capstyle="butt")
+    axes.plot([low, high], [y, y], color=colour, linewidth=width, solid_capstyle="butt")
     for end, seen, arrow in ((low, span.low, "<"), (high, span.high, ">")):
         if end != seen:
-            axes.plot(end, place, arrow, color=colour, markersize=7, clip_on=False)
+            axes.plot(end, y, arrow, color=colour, markersize=7, clip_on=False)
     if left <= span.estimate <= right:
-        axes.plot(span.estimate, place, mark, color=colour, markersize=size)
+        axes.plot(span.estimate, y, mark, color=colour, markersize=size)
 
 
 def _legend(axes: Axes, band: Patch, narrow: bool) -> None:

@@ -44,7 +44,7 @@ class Mark:
     """One cell."""
 
     fault: str
-    place: str  # engine and sink
+    pair: str  # engine and sink
     word: Seen | Word
     tooltip: str
     below: bool = False  # below its claim
@@ -52,19 +52,19 @@ class Mark:
 
 
 def draw(marks: Sequence[Mark], sheet: Sheet) -> None:
-    faults, places = (list(dict.fromkeys(each)) for each in ([m.fault for m in marks], [m.place for m in marks]))
+    faults, pairs = (list(dict.fromkeys(each)) for each in ([m.fault for m in marks], [m.pair for m in marks]))
     row_px = NARROW_ROW_PX if sheet.narrow else ROW_PX
     labels_px = 0 if sheet.narrow else min(LABEL_SIGNS, max(map(len, faults))) * LETTER_PX
-    room_px = (sheet.width_px - labels_px) / len(places)  # of one cell, about
-    steep = room_px < max(len(place) for place in places) * LETTER_PX
-    across = max(len(place) for place in places) * LETTER_PX + 30 if steep else 40
+    room_px = (sheet.width_px - labels_px) / len(pairs)  # of one cell, about
+    steep = room_px < max(len(pair) for pair in pairs) * LETTER_PX
+    across = max(len(pair) for pair in pairs) * LETTER_PX + 30 if steep else 40
     height_px = len(faults) * row_px + across + 60
     sheet.figure.set_size_inches(sheet.width_px / 72, height_px / 72)
     axes = sheet.figure.subplots()
     for number, mark in enumerate(marks):
-        middle = _cell(axes, mark, (places.index(mark.place), faults.index(mark.fault)), f"cell{number}", sheet)
+        middle = _cell(axes, mark, (pairs.index(mark.pair), faults.index(mark.fault)), f"cell{number}", sheet)
         axes.text(*middle, _words(mark, room_px), ha="center", va="center", fontsize=10)
-    _frame(axes, faults, places, sheet)
+    _frame(axes, faults, pairs, sheet)
     axes.tick_params(axis="x", rotation=90 if steep else 0)
     _legend({mark.word for mark in marks}, sheet, signs=room_px < ROOMY_PX)
 
@@ -87,14 +87,14 @@ def _words(mark: Mark, room_px: float) -> str:
     return f"{name}\n{mark.back}" if mark.back and room_px >= ROOM_FOR_TIME_PX else name
 
 
-def _frame(axes: Axes, faults: Sequence[str], places: Sequence[str], sheet: Sheet) -> None:
-    axes.set_xlim(0, len(places))
+def _frame(axes: Axes, faults: Sequence[str], pairs: Sequence[str], sheet: Sheet) -> None:
+    axes.set_xlim(0, len(pairs))
     axes.set_ylim(len(faults), 0)
     axes.grid(visible=False)
     for side in axes.spines.values():
         side.set_visible(False)
     axes.xaxis.tick_top()
-    axes.set_xticks([n + 0.5 for n in range(len(places))], places)
+    axes.set_xticks([n + 0.5 for n in range(len(pairs))], pairs)
     axes.tick_params(length=0)
     if sheet.narrow:
         axes.set_yticks([])

@@ -25,9 +25,9 @@ class Tally:
     @classmethod
     def of(cls, parts: Iterable[NDArray[np.int64]]) -> Tally:
         counted = pa.chunked_array([pa.array(part).value_counts() for part in parts]).combine_chunks()
-        ms, place = np.unique(counted.field("values").to_numpy(), return_inverse=True)
+        ms, index = np.unique(counted.field("values").to_numpy(), return_inverse=True)
         often = np.zeros(len(ms), dtype=np.int64)
-        np.add.at(often, place, counted.field("counts").to_numpy())
+        np.add.at(often, index, counted.field("counts").to_numpy())
         return cls(ms, often)
 
     @property
@@ -36,10 +36,10 @@ class Tally:
 
     def quantile(self, share: float) -> float:
         """Interpolate linearly between two events, as numpy does."""
-        place = share * (self.events - 1)
-        ranks = np.array([np.floor(place), np.ceil(place)])
+        position = share * (self.events - 1)
+        ranks = np.array([np.floor(position), np.ceil(position)])
         low, high = self.ms[np.searchsorted(np.cumsum(self.often), ranks, side="right")]
-        return float(low + (place - ranks[0]) * (high - low))
+        return float(low + (position - ranks[0]) * (high - low))
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def draw(curves: Sequence[Curve], sheet: Sheet) -> None:
     for curve in curves:
         shares, latency_ms = points(curve)
         style = (0, (4, 2)) if curve.dashed else "-"
-        axes.plot(_place(shares), latency_ms, color=curve.colour, linestyle=style, label=curve.label)
+        axes.plot(_position(shares), latency_ms, color=curve.colour, linestyle=style, label=curve.label)
         if curve.labelled:
             _name(axes, curve)
     lowest = min(float(curve.samples_ms[0]) for curve in curves)
@@ -69,25 +69,25 @@ def draw(curves: Sequence[Curve], sheet: Sheet) -> None:
         axes.set_ylim(bottom=min(0.0, lowest))
     axes.yaxis.set_major_formatter(DURATION)
     shown = [tick for tick in TICKS if tick <= max(curve.last_share for curve in curves)]
-    axes.xaxis.set_major_locator(FixedLocator([float(_place(np.array(tick))) for tick in shown]))
+    axes.xaxis.set_major_locator(FixedLocator([float(_position(np.array(tick))) for tick in shown]))
     axes.set_xticklabels([f"{tick * 100:g} %" for tick in shown])
     axes.grid(axis="x")
     axes.set_xlabel("share of events that were visible within")
     axes.figure.legend(loc="outside upper left", ncols=1 if sheet.narrow else 2)
 
 
-def _place(share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _position(share: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-np.log10(1.0 - share))
 
 
 def _name(axes: Axes, curve: Curve) -> None:
     for share in (each for each in LABELLED if each <= curve.last_share):
-        place, latency_ms = float(_place(np.array(share))), curve.at(share)
-        axes.plot(place, latency_ms, "o", color=curve.colour, markersize=5, markeredgecolor=PAPER)
+        x, latency_ms = float(_position(np.array(share))), curve.at(share)
+        axes.plot(x, latency_ms, "o", color=curve.colour, markersize=5, markeredgecolor=PAPER)
         low = share < 0.9  # left of it is the axis
         axes.annotate(
             duration(latency_ms),
-            (place, latency_ms),
+            (x, latency_ms),
             (5, -11) if low else (-4, 5),
             textcoords="offset points",
             ha="left" if low else "right",

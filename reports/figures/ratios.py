@@ -54,8 +54,8 @@ def draw(engines: Sequence[str], cells: Mapping[tuple[str, str], Cell], sheet: S
             axes.add_patch(Rectangle((across, down), 1, 1, facecolor="none", edgecolor=GRID, linewidth=0.8))
             text = _text(cell, sheet.narrow) if cell else "" if row == column else "-"
             axes.text(across + 0.5, down + 0.5, text, ha="center", va="center", fontsize=9 if sheet.narrow else 11)
-    axes.set_xticks([place + 0.5 for place in range(count)], list(engines))
-    axes.set_yticks([place + 0.5 for place in range(count)], list(engines))
+    axes.set_xticks([index + 0.5 for index in range(count)], list(engines))
+    axes.set_yticks([index + 0.5 for index in range(count)], list(engines))
     axes.xaxis.tick_top()
     axes.tick_params(axis="both", length=0)
     axes.grid(visible=False)

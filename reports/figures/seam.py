@@ -90,18 +90,18 @@ def _alike(one: Stretch, other: Stretch) -> bool:
 
 
 def _bar(axes: Axes, number: int, side: str, begin: int, end: int, *, alpha: float, again: bool = False) -> None:
-    place, colour = (begin, number + TOPS[side]), COLOURS[side]
-    axes.add_patch(Rectangle(place, end - begin, TRACK, facecolor=colour, alpha=alpha, linewidth=0))
+    corner, colour = (begin, number + TOPS[side]), COLOURS[side]
+    axes.add_patch(Rectangle(corner, end - begin, TRACK, facecolor=colour, alpha=alpha, linewidth=0))
     if alpha == FULL:
         hatch = "////" if again else ""
-        axes.add_patch(Rectangle(place, end - begin, TRACK, fill=False, edgecolor=INK, linewidth=0.6, hatch=hatch))
+        axes.add_patch(Rectangle(corner, end - begin, TRACK, fill=False, edgecolor=INK, linewidth=0.6, hatch=hatch))
 
 
 def _marks(axes: Axes, number: int, row: Row, apart: float) -> None:
     """Draws one of the marks that would overlap."""
-    for kind, places in row.marks.items():
-        seen = np.unique(np.array(places, dtype=np.int64) // max(1, int(apart)), return_index=True)[1]
-        shown = np.array(places, dtype=np.int64)[seen] + 0.5
+    for kind, records in row.marks.items():
+        seen = np.unique(np.array(records, dtype=np.int64) // max(1, int(apart)), return_index=True)[1]
+        shown = np.array(records, dtype=np.int64)[seen] + 0.5
         axes.plot(shown, [number + 0.5] * len(shown), "|", color=MARKS[kind], markersize=13, markeredgewidth=1.4)
 
 

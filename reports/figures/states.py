@@ -45,14 +45,14 @@ def draw(states: Sequence[Held], blows: Sequence[Blow], sheet: Sheet) -> None:
         ("of these in the results", GREEN, [each.shown for each in states]),
     )
     for number, (name, colour, cells) in enumerate(bars):
-        places = [place + (number - 1) * BAR for place in range(len(states))]
-        axes.bar(places, cells, BAR * 0.9, color=colour, alpha=0.75, label=name)
+        middles = [index + (number - 1) * BAR for index in range(len(states))]
+        axes.bar(middles, cells, BAR * 0.9, color=colour, alpha=0.75, label=name)
     words = [_words(each, sheet.narrow) for each in states]
     lines = max(text.count("\n") + 1 for text in words) + len(blows)
     axes.set_ylim(0, max(max(cells) for _, _, cells in bars) * (1.02 + LINE * lines) or 1)
-    for place, (each, text) in enumerate(zip(states, words, strict=True)):
+    for index, (each, text) in enumerate(zip(states, words, strict=True)):
         weight = "bold" if each.wrong else "normal"
-        axes.text(place, max(each.expected, each.held), text, ha="center", va="bottom", fontsize=10, fontweight=weight)
+        axes.text(index, max(each.expected, each.held), text, ha="center", va="bottom", fontsize=10, fontweight=weight)
     _blows(axes, blows, len(states))
     _frame(axes, states, sheet.narrow)
     sheet.figure.legend(loc="outside upper left", ncols=2 if sheet.narrow else 3)
@@ -67,11 +67,11 @@ def _words(each: Held, narrow: bool) -> str:
 
 def _blows(axes: Axes, blows: Sequence[Blow], states: int) -> None:
     for number, blow in enumerate(blows):
-        place, left = blow.before - 0.5, blow.before <= states / 2
-        axes.axvline(place, color=RED, linewidth=1.2)
+        x, left = blow.before - 0.5, blow.before <= states / 2
+        axes.axvline(x, color=RED, linewidth=1.2)
         axes.annotate(
             blow.label,
-            (place, 1.0),
+            (x, 1.0),
             (4 if left else -4, -NAME_PX * number),
             xycoords=("data", "axes fraction"),
             textcoords="offset points",

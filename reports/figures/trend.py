@@ -27,7 +27,7 @@ PERCENT = FuncFormatter(lambda ratio, _: f"{(ratio - 1) * 100:+.4g}%".replace("+
 class Point:
     """A gate. Without a ratio nothing was compared there."""
 
-    place: int  # index of the gate among all drawn gates
+    index: int  # of the gate among all drawn gates
     answer: str
     ratio: float | None = None
     low: float = 1.0
@@ -54,16 +54,16 @@ def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
     last = rows[-1]
     last.set_xlim(-0.6, len(days) - 0.4)
     last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
-    last.xaxis.set_major_formatter(FuncFormatter(lambda place, _: _day(place, days)))
+    last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _day(index, days)))
     last.set_xlabel("gates, by date")
     marks = [_mark(colour, shape, answer) for answer, (colour, shape) in MARKS.items()]
     marks.append(_mark(INK, "x", WITHOUT))
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
 
 
-def _day(place: float, days: Sequence[str]) -> str:
+def _day(index: float, days: Sequence[str]) -> str:
     """Empty for a tick that is not at a gate."""
-    return days[int(place)] if place in range(len(days)) else ""
+    return days[int(index)] if index in range(len(days)) else ""
 
 
 def _mark(colour: str, shape: str, label: str) -> Line2D:
@@ -74,13 +74,13 @@ def _draw(panel: Panel, axes: Axes) -> None:
     seen = [each for each in panel.points if each.ratio is not None]
     ratios = [each.ratio for each in seen if each.ratio is not None]
     size = 5.0 if len(panel.points) <= SMALL else 3.0
-    axes.plot([each.place for each in seen], ratios, color=GRID, linewidth=1.0)
+    axes.plot([each.index for each in seen], ratios, color=GRID, linewidth=1.0)
     for answer, (colour, shape) in MARKS.items():
         own = [(each, ratio) for each, ratio in zip(seen, ratios, strict=True) if each.answer == answer]
-        places = [each.place for each, _ in own]
-        axes.vlines(places, [each.low for each, _ in own], [each.high for each, _ in own], color=colour, linewidth=1.2)
-        axes.plot(places, [ratio for _, ratio in own], shape, color=colour, markersize=size)
-        without = [each.place for each in panel.points if each.ratio is None and each.answer == answer]
+        indices = [each.index for each, _ in own]
+        axes.vlines(indices, [each.low for each, _ in own], [each.high for each, _ in own], color=colour, linewidth=1.2)
+        axes.plot(indices, [ratio for _, ratio in own], shape, color=colour, markersize=size)
+        without = [each.index for each in panel.points if each.ratio is None and each.answer == answer]
         axes.plot(without, [0.06] * len(without), "x", color=colour, transform=axes.get_xaxis_transform())
     lines = () if panel.threshold is None else (1.0, 1.0 + panel.threshold)
     for line, colour, style in zip(lines, (INK, MUTED), ("solid", (0, (4, 2))), strict=False):

@@ -85,14 +85,14 @@ def test_keys_of_another_pattern_are_named_with_the_lines_that_fit(row, lines, m
 )
 @pytest.mark.parametrize("manifest", [MANIFEST, TEMPLATE])
 def test_keys_of_any_question_are_found_again_in_what_a_job_wrote(row, lines, manifest):
-    sentence, found = told(row, manifest=manifest, campaigns=RIDES)
+    sentence, found = told(row, manifest=manifest, parts_of_key=RIDES)
 
     assert f"the job wrote keys such as {row.key!r}" in sentence
     assert found == ('results = "redis:template"', *lines)
 
 
 def test_lines_that_a_manifest_needs_for_a_question_without_windows():
-    wanted = {"campaigns": RIDES, "number": "", "windows": {0}}
+    wanted = {"parts_of_key": RIDES, "number": "", "windows": {0}}
 
     assert told(Row("all:Ulm", "trips", "4", "hash"), **wanted)[1][1:] == ('key = "all:{city}"', 'field = "{value}"')
 
@@ -106,7 +106,7 @@ def test_lines_that_a_manifest_needs_for_a_question_without_windows():
     ],
 )
 def test_what_a_pattern_would_lack_is_said(row, why):
-    sentence, lines = told(row, campaigns=RIDES)
+    sentence, lines = told(row, parts_of_key=RIDES)
 
     assert sentence.endswith(f", and {why}")
     assert '; as a pattern it is key = "{city}' in sentence
@@ -116,7 +116,7 @@ def test_what_a_pattern_would_lack_is_said(row, why):
 @pytest.mark.parametrize(("window_ms", "names"), [(10_000, "`window` or `opens` or `end`"), (0, "`window` or `opens`")])
 def test_records_by_the_names_of_a_question_are_described(window_ms, names):
     row = Row("t[0@0]", "", "b'{}'", NO_RESULT)
-    wanted = {"manifest": replace(MANIFEST, results="kafka:out"), "campaigns": RIDES, "window_ms": window_ms}
+    wanted = {"manifest": replace(MANIFEST, results="kafka:out"), "parts_of_key": RIDES, "window_ms": window_ms}
 
     assert told(row, **wanted)[0].endswith(f"`count`, or with `city`, {names}, `trips`, `max`")
 
@@ -295,7 +295,7 @@ def test_what_no_manifest_can_make_up_for_is_said(row, words):
 
 
 def test_keys_of_a_question_of_ones_own_are_no_ids_of_campaigns():
-    sentence, _ = told(Row("totals", "shoes", "4", "hash"), campaigns=RIDES, manifest=TEMPLATE)
+    sentence, _ = told(Row("totals", "shoes", "4", "hash"), parts_of_key=RIDES, manifest=TEMPLATE)
 
     assert sentence.endswith('with fields by field = "{window}"')
 

@@ -288,7 +288,7 @@ def test_an_output_is_a_number_of_an_event_and_whole_numbers(value, output):
 
 
 def test_an_event_that_comes_out_again_is_counted_again():
-    results = KafkaTopic(SimpleNamespace(campaigns=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
+    results = KafkaTopic(SimpleNamespace(keys=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
     for at_ms, orders in enumerate((3, 4)):
         results._put_out("a", "7", {"orders": str(orders)}, str(at_ms))
 
@@ -296,7 +296,7 @@ def test_an_event_that_comes_out_again_is_counted_again():
 
 
 def test_an_output_has_the_place_at_which_it_left_first():
-    results = KafkaTopic(SimpleNamespace(campaigns=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
+    results = KafkaTopic(SimpleNamespace(keys=(), parts=(), number="event_id", length_ms=None))  # type: ignore[arg-type]
     for event in ("7", "5", "7", "6"):
         results._put_out("a", event, {"orders": "1"}, "0")
     results._read_on = lambda: None  # type: ignore[method-assign]

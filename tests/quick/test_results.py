@@ -17,7 +17,7 @@ from harness.engines.template import numbers_of
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.evidence.observed import Observed
 from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
-from harness.results.base import Place, by_campaign, keys_of_campaigns, window_start
+from harness.results.base import ResultLocation, by_key, patterns_of_keys, window_start
 from harness.results.command import row_of
 from harness.results.redis_scan import (
     HASH,
@@ -51,9 +51,9 @@ ODD_NUMBERS = ("007", "-0", "+5", " 5", "5 ", "5\n", "1_000", "5.0", "1e3", "0x5
 TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + "0" * 19)
 
 
-def place(**described) -> Place:
+def location(**described) -> ResultLocation:
     manifest = replace(MANIFEST, **described)
-    return Place(
+    return ResultLocation(
         None, KafkaAddress(""), "counts", NAMES, {}, WINDOW_MS, LENGTH_MS, 0, manifest, Path(), Path(), Clock()
     )
 
@@ -160,11 +160,11 @@ def test_a_campaign_that_is_no_hash_is_a_finding_and_other_keys_are_left_alone(k
 
 @given(NUMBERS)
 def test_a_window_that_is_no_number_is_called_what_it_is_called(text):
-    ended = window_start(text, place(window_key="end"))
+    ended = window_start(text, location(window_key="end"))
 
     number = parse_int64(text)
     assert ended == (text if number is None else str(number - LENGTH_MS))
-    assert window_start(text, place()) == text
+    assert window_start(text, location()) == text
 
 
 JSON = st.recursive(
@@ -273,7 +273,7 @@ def test_a_value_may_have_the_name_of_a_window(name):
     ],
 )
 def test_keys_that_a_run_may_write_are_known_before_it_writes_them(manifest, written, others):
-    patterns = [*keys_of_campaigns(NAMES), *open_results(place(**manifest)).patterns()]
+    patterns = [*patterns_of_keys(NAMES), *open_results(location(**manifest)).patterns()]
 
     assert [[any(fnmatch(key, each) for each in patterns) for key in keys] for keys in (written, others)] == [
         [True] * len(written),
@@ -283,17 +283,17 @@ def test_keys_that_a_run_may_write_are_known_before_it_writes_them(manifest, wri
 
 def test_a_source_that_there_is_not_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match=r"one of redis:compact, .*kafka:TOPIC, command.*redis:yahoo"):
-        refuse_unknown(place(results="redis:yahooo").manifest)
+        refuse_unknown(location(results="redis:yahooo").manifest)
     with pytest.raises(UsageError, match="results"):
-        refuse_unknown(place(results="sqlite:counts.db").manifest)
+        refuse_unknown(location(results="sqlite:counts.db").manifest)
     for known in ("redis:compact", "kafka:counts", "command"):
-        refuse_unknown(place(results=known).manifest)
+        refuse_unknown(location(results=known).manifest)
 
 
 def test_a_window_is_what_its_name_says():
     end = str(20_000 + LENGTH_MS)
     starts = [
-        [window_start(end, place(window_key=key), name) for name in ("window", "opens", "end")]
+        [window_start(end, location(window_key=key), name) for name in ("window", "opens", "end")]
         for key in ("start", "end")
     ]
 
@@ -307,7 +307,7 @@ def test_a_number_in_a_record_may_be_a_text():
 @given(st.text().filter(lambda line: "\n" not in line))
 @example(f"{NAMES[0]},007,1")
 def test_a_printed_line_is_a_cell_in_one_spelling_or_named(line):
-    row = row_of(7, line, place())
+    row = row_of(7, line, location())
     found = observed([row])
 
     assert len(found.counts) + len(found.zeros) + len(found.strays) == (not row.key.startswith("updated:"))
@@ -320,7 +320,7 @@ def test_a_printed_line_is_a_cell_in_one_spelling_or_named(line):
 
 
 def test_a_line_that_is_no_cell_is_named_and_one_that_is_printed_twice_is_an_ambiguity():
-    rows = [row_of(number, line, place()) for number, line in enumerate(["(1 row)", *[f"{NAMES[0]}, 0, 5"] * 2], 1)]
+    rows = [row_of(number, line, location()) for number, line in enumerate(["(1 row)", *[f"{NAMES[0]}, 0, 5"] * 2], 1)]
     found = observed(rows)
 
     assert [(stray.where, stray.value, stray.kind) for stray in found.strays] == [("line 1", "(1 row)", "number")]
@@ -347,7 +347,7 @@ def spelled(key, field, campaign, window):
 
 @pytest.mark.parametrize(("key", "field"), TEMPLATES)
 def test_a_template_finds_each_cell_whatever_stands_between_its_names(key, field):
-    template = Template(place(results="redis:template", key=key, field=field))
+    template = Template(location(results="redis:template", key=key, field=field))
     kind = HASH if field else STRING
     rows = [
         template.translated(row_at(spelled(key, field, name, window), "5", kind))
@@ -362,7 +362,7 @@ def test_a_template_finds_each_cell_whatever_stands_between_its_names(key, field
 @given(name=st.sampled_from(NAMES), window=NUMBERS, value=NUMBERS)
 def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(key, field, name, window, value):
     row = row_at(spelled(key, field, name, window), value, HASH if field else STRING)
-    found = observed([Template(place(results="redis:template", key=key, field=field)).translated(row)])
+    found = observed([Template(location(results="redis:template", key=key, field=field)).translated(row)])
 
     right = parse_int64(window) is not None and parse_int64(value) is not None
     assert len(found.counts) + len(found.zeros) == right
@@ -372,21 +372,21 @@ def test_a_template_counts_only_what_is_spelled_in_one_way_and_names_the_rest(ke
 @pytest.mark.parametrize(("key", "field"), TEMPLATES)
 @given(rows=ROWS)
 def test_a_template_passes_nothing_over(key, field, rows):
-    template = Template(place(results="redis:template", key=key, field=field))
+    template = Template(location(results="redis:template", key=key, field=field))
 
     assert told(observed(map(template.translated, rows))) == len(rows)
 
 
 @pytest.mark.parametrize("kind", ["list", "set", STRING])
 def test_a_key_of_the_pattern_that_holds_something_else_is_a_finding(kind):
-    template = Template(place(results="redis:template", key="c/{campaign}", field="{window}"))
+    template = Template(location(results="redis:template", key="c/{campaign}", field="{window}"))
     (stray,) = observed([template.translated(Row("c/nobody", "", "", kind))]).strays
 
     assert (stray.kind, stray.value) == ("number", f"a key of type {kind} where a hash belongs")
 
 
 def test_a_hash_of_our_own_schema_is_no_result_of_a_template():
-    template = Template(place(results="redis:template", key="c/{campaign}", field="{window}"))
+    template = Template(location(results="redis:template", key="c/{campaign}", field="{window}"))
     found = observed([template.translated(Row(NAMES[0], "0", "5", HASH))])
 
     (stray,) = found.strays
@@ -445,7 +445,7 @@ def test_yahoos_schema_counts_only_what_a_campaign_refers_to_in_one_spelling(row
 def test_another_type_is_an_error_and_a_window_without_its_hash_is_nothing_yet():
     rows = [Row(NAMES[0], "", "", "list"), Row(NAMES[1], "0", "5", HASH), Row(NAMES[2], "", "", VANISHED)]
 
-    assert by_campaign(rows, NAMES) == [WRONG_TYPE, ["0", "5"], []]
+    assert by_key(rows, NAMES) == [WRONG_TYPE, ["0", "5"], []]
 
 
 def test_strangers_are_hashes_of_no_campaign_that_nobody_owns():

@@ -28,8 +28,8 @@ def flat(fields):
     return [part for pair in fields.items() for part in pair]
 
 
-def recorded(looks, campaigns=CAMPAIGNS):
-    recorder = Recorder(campaigns)
+def recorded(looks, keys=CAMPAIGNS):
+    recorder = Recorder(keys)
     for number, look in enumerate(looks):
         recorder.record(number * 50_000, look)
     return recorder.sampled(10, 0.0)

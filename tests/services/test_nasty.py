@@ -18,7 +18,7 @@ from harness.engines import fake
 from harness.metering.cpu_books import Books
 from harness.metering.process_sampling import ENGINE, Processes
 from harness.results import command
-from harness.results.base import Place
+from harness.results.base import ResultLocation
 from harness.results.redis_scan import Row, UnreadableError
 from harness.services import owners, program
 from harness.services.children import Child, spawn
@@ -181,7 +181,7 @@ def printer(tmp_path, *argv):
     manifest = replace(fake.MANIFEST, home=str(tmp_path), read=tuple(map(str, argv)))
     nothing: Any = None
     return command.Command(
-        Place(
+        ResultLocation(
             nothing,
             nothing,
             "",

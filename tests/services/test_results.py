@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
 from harness.results import redis_scan
-from harness.results.base import Place, by_campaign
+from harness.results.base import ResultLocation, by_key
 from harness.results.redis_scan import HASH, STRING, Row, UnreadableError, interpret
 from harness.results.registry import open_results
 from harness.results.sampler import PlainObserver
@@ -43,10 +43,10 @@ def read(client, kafka_address, tmp_path):
     def rows(topic: str = "", **described):
         manifest = replace(MANIFEST, home=str(tmp_path), **described)
         orders, log = tmp_path / "engine.json", tmp_path / "log"
-        place = Place(
+        location = ResultLocation(
             client, kafka_address, topic, NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock()
         )
-        source = open_results(place)
+        source = open_results(location)
         found = source.rows()
         assert source.snapshot() == source.snapshot()
         source.close()
@@ -258,7 +258,7 @@ def test_of_a_program_that_fails_the_exception_is_quoted_whole_with_its_place(re
 def test_a_look_is_a_hash_for_each_campaign():
     rows = [Row(NAMES[1], "0", "3", "hash"), Row(NAMES[1], "10000", "4", "hash"), Row("stray", "0", "1", "hash")]
 
-    assert by_campaign(rows, NAMES) == [[], ["0", "3", "10000", "4"], []]
+    assert by_key(rows, NAMES) == [[], ["0", "3", "10000", "4"], []]
 
 
 def shown_by_yahoo(client, value: str) -> None:
@@ -289,7 +289,9 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
     manifest = replace(MANIFEST, home=str(tmp_path), **described)
     orders, log = tmp_path / "engine.json", tmp_path / "log"
     observer = open_results(
-        Place(client, kafka_address, "", NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock())
+        ResultLocation(
+            client, kafka_address, "", NAMES, TABLES, WINDOW_MS, LENGTH_MS, 0, manifest, orders, log, Clock()
+        )
     ).observer(TAPE)
     assert isinstance(observer, PlainObserver)
     observer.start()
@@ -324,7 +326,7 @@ def test_what_was_no_count_for_a_while_is_seen_in_every_schema(
 
 def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kafka_address, tmp_path):
     manifest = replace(MANIFEST, home=str(tmp_path), results="redis:yahoo")
-    place = Place(
+    location = ResultLocation(
         client,
         kafka_address,
         "",
@@ -338,7 +340,7 @@ def test_a_window_of_yahoos_whose_hash_is_not_there_yet_is_no_glitch(client, kaf
         tmp_path,
         Clock(),
     )
-    observer = open_results(place).observer(TAPE)
+    observer = open_results(location).observer(TAPE)
     assert isinstance(observer, PlainObserver)
     client.hset(NAMES[0], "0", "not there yet")
     observer.start()

@@ -1,7 +1,7 @@
 """Masked: a cell has the right count of the wrong events: one is missing, and another was counted twice.
 
 Only sums over the ids detect that, so this check needs checksum mode. Without it, only one claim is made: a probe
-campaign holds one event per window, so that nothing can cancel there.
+key holds one event per window, so that nothing can cancel there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Phantom: a result, even a count of 0, for a campaign or a window without events in the log."""
+"""Phantom: a result, even a count of 0, for a key or a window without events in the log."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ LONG_ENOUGH = 3  # characters: a common prefix of this length is no accident
 def check(case: RunFacts) -> CheckResult:
     windows = [d for d in case.differences if d.may == 0 and case.is_empty(d.cell)]
     zeros = [cell for cell in case.observed.zeros if cell not in case.log_ledger and case.is_empty(cell)]
-    campaigns = [s for s in case.observed.strays if s.kind == "campaign"]
+    unknown = [s for s in case.observed.strays if s.kind == "campaign"]
     orphans = [s for s in case.observed.strays if s.kind == "orphan"]
     visitors = _visitors(case)
-    found = len(windows) + len(zeros) + len(campaigns) + len(orphans) + len(visitors)
+    found = len(windows) + len(zeros) + len(unknown) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
     return CheckResult(
         "phantom",
         Outcome.FAIL,
-        "; ".join([*_in_the_end(windows, zeros, campaigns, orphans), *_for_a_while(case, visitors)]),
+        "; ".join([*_in_the_end(windows, zeros, unknown, orphans), *_for_a_while(case, visitors)]),
         word="phantom",
         count=found,
         blame="engine",
         witnesses=(
             *case.witnesses(windows),
             *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
-            *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in campaigns[:EXAMPLES]),
+            *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in unknown[:EXAMPLES]),
             *(Witness(s.where, "a campaign that refers to it", s.value, "orphan hash") for s in orphans[:EXAMPLES]),
             *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
         ),
@@ -44,19 +44,17 @@ def check(case: RunFacts) -> CheckResult:
 
 
 def _in_the_end(
-    windows: Sequence[Difference], zeros: Sequence[int], campaigns: Sequence[Stray], orphans: Sequence[Stray]
+    windows: Sequence[Difference], zeros: Sequence[int], unknown: Sequence[Stray], orphans: Sequence[Stray]
 ) -> list[str]:
     parts = []
     if windows:
         parts.append(f"{many(len(windows), 'cell')} in which no event lies")
     if zeros:
         parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
-    if campaigns:
-        names = join((s.where for s in campaigns), 2)
-        own = (
-            f"bookkeeping = [{_own({s.where.partition('[')[0] for s in campaigns})}] in its manifest names its own keys"
-        )
-        parts.append(f"{many(len(campaigns), 'count')} of unknown campaigns ({names}; {own})")
+    if unknown:
+        names = join((s.where for s in unknown), 2)
+        own = f"bookkeeping = [{_own({s.where.partition('[')[0] for s in unknown})}] in its manifest names its own keys"
+        parts.append(f"{many(len(unknown), 'count')} of unknown campaigns ({names}; {own})")
     if orphans:
         parts.append(f"{len(orphans):,} orphaned hashes to which no campaign refers")
     return ["the results hold " + " and ".join(parts)] if parts else []

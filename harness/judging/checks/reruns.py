@@ -2,8 +2,8 @@
 
 If a checkpoint is edited while the engine is down, it no longer contains some batches whose results were written. A
 sink that only adds counts them twice. A sink with a fence by batch number takes the new run of a number for the old one
-and skips it, including events that only the new run has. Our sink keeps a number per campaign, so that it skips nothing
-of a campaign in which the old run wrote nothing.
+and skips it, including events that only the new run has. Our sink keeps a number per key, so that it skips nothing
+of a key in which the old run wrote nothing.
 """
 
 from __future__ import annotations

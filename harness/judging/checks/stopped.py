@@ -102,7 +102,7 @@ def _cells(case: RunFacts, cells: list[int], after: Observed) -> list[Witness]:
 
 
 def _strays(case: RunFacts, after: Observed) -> list[Witness]:
-    """Report new entries that are no counts of known campaigns.
+    """Report new entries that are no counts of known keys.
 
     Keys that are no results in any form are ignored, as before the stop.
     """

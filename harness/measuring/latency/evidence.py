@@ -55,7 +55,7 @@ class Events:
 class Cells:
     """The properties of each cell."""
 
-    campaign: Ints
+    key: Ints
     events: Ints  # how many events count, as far as known
     final: Ints  # the right final count, or WRONG if the results hold another one
     marked: Mask  # it holds a sentinel record, so it is not measured
@@ -78,7 +78,7 @@ class Looked:
 class Evidence:
     """The input of latency for one run."""
 
-    probes_from: int  # the first probe campaign
+    probes_from: int  # the first key of the probes
     epoch_ms: int
     events: Events
     cells: Cells
@@ -204,10 +204,10 @@ def _yahoo_ms(run: StoredRun, is_measured: Callable[[int, int], bool]) -> Ints:
     found = []
     index = {name: number for number, name in enumerate(run.keys)}
     for row in run.rows:
-        campaign = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
-        if campaign is None or not (_is_moment(row.field) and _is_moment(row.value)):
+        key = index.get(row.key.removeprefix(UPDATED)) if row.key.startswith(UPDATED) else None
+        if key is None or not (_is_moment(row.field) and _is_moment(row.value)):
             continue
         window = int(row.field)
-        if is_measured(campaign, window):
+        if is_measured(key, window):
             found.append(int(row.value) - window - run.spec.window_ms)
     return np.array(found, dtype=np.int64)

@@ -45,11 +45,11 @@ class Ways:
         self._measured = ~cells.marked & (cells.final != WRONG)
         # If some events may have been dropped, it is unknown which ones count.
         self._whole = cells.counts & (cells.final == cells.events)
-        self._probes = (cells.campaign >= probes_from) & (cells.events == 1)
+        self._probes = (cells.key >= probes_from) & (cells.events == 1)
 
     @cached_property
     def probes(self) -> Raw:
-        """Latency of cells of probe campaigns with one event: the cell appears when the event does."""
+        """Latency of cells of probe keys with one event: the cell appears when the event does."""
         cell = np.flatnonzero(self._probes & self._whole & self._measured)
         rows = self._bounds[cell]
         return self._raw(self._seen.since_us(cell, np.ones_like(cell)), *(times[rows] for times in self._times()))

@@ -87,7 +87,7 @@ class FakeWorld:
         self._spec, self._store, self._manifest = spec, store, manifest
         self._reel, self._grows = Schedule(spec.tape), grows
         self._codec, self._keys = codec_of(spec.tape), keys_of(spec)
-        self._campaigns = frozenset(self._keys)
+        self._known = frozenset(self._keys)
         # An engine that changes its question later also needs the events that it does not count now.
         self._kinds = {COUNTS, BESIDE} if asked_of(spec.fault) else {COUNTS}
         self._clock = clock or FakeClock()
@@ -215,8 +215,8 @@ class FakeWorld:
         columns = recount.parse_records(values, keys, self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
         found = [
-            fake.Event(names[campaign], time_ms, number, value or b"") if kind in self._kinds else None
-            for (_, value), (kind, campaign, time_ms, number) in zip(pairs, rows, strict=True)
+            fake.Event(names[key], time_ms, number, value or b"") if kind in self._kinds else None
+            for (_, value), (kind, key, time_ms, number) in zip(pairs, rows, strict=True)
         ]
         if len(self._kinds) > 1:
             found = [event and self._told_apart(event, columns, row) for row, event in enumerate(found)]
@@ -308,10 +308,10 @@ class FakeWorld:
             return
         self._writes_seen = self._redis.writes
         names, hashes = self._keys, self._redis.hashes
-        self._strangers = strangers(hashes, self._campaigns, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
+        self._strangers = strangers(hashes, self._known, fake.MANIFEST.sink(self._spec.sink).bookkeeping)
         self._recorder.strangers(at_us, self._strangers)
-        campaigns = sampled_keys(self._spec.tape)
-        self._recorder.record(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in campaigns])
+        keys = sampled_keys(self._spec.tape)
+        self._recorder.record(at_us, [[*chain(*hashes.get(names[c], {}).items())] for c in keys])
 
     def shows(self, key: int, field: int) -> bool:
         return self._recorder is None or self._recorder.shows(key, field)

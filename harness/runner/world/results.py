@@ -9,7 +9,7 @@ from harness.engines.process import ProcessEngine
 from harness.judging.questions import keys_of
 from harness.model import Change, EngineManifest, Expiring, HarnessError, RunSpec
 from harness.results import registry as sources
-from harness.results.base import Observer, Place, ResultStore, keys_of_campaigns
+from harness.results.base import Observer, ResultLocation, ResultStore, patterns_of_keys
 from harness.results.change_watch import Changes
 from harness.results.redis_scan import OURS as NO_RESULTS
 from harness.results.redis_scan import Row
@@ -37,7 +37,7 @@ class RealResults:
         self._changes: Changes | None = None
 
     def open(self) -> None:
-        self._store = sources.open_results(self._place())
+        self._store = sources.open_results(self._location())
 
     @property
     def store(self) -> ResultStore:
@@ -45,13 +45,13 @@ class RealResults:
             raise HarnessError("The results were asked for before the services were open.")
         return self._store
 
-    def _place(self) -> Place:
+    def _location(self) -> ResultLocation:
         spec, asked = self._spec, self._asked
-        return Place(
+        return ResultLocation(
             client=self._services.client,
             kafka=self._services.kafka,
             topic=self._engine.config.results_topic,
-            campaigns=self._keys,
+            keys=self._keys,
             tables=asked.tables.kinds,
             window_ms=spec.window_ms,
             length_ms=length_ms_of(spec),
@@ -68,13 +68,13 @@ class RealResults:
         """Yield patterns of the Redis keys that this run may write, in case it does not end in order."""
         tables = self._asked.tables
         yield from map(claim.literal, (*tables.texts, *tables.sets, *tables.hashes))
-        yield from keys_of_campaigns(self._keys)
+        yield from patterns_of_keys(self._keys)
         yield from self.store.patterns()
         for each in self._manifest.sinks:
             yield from each.bookkeeping
 
     def start_observing(self) -> None:
-        results = sources.open_results(self._place())  # a separate one: another thread reads it
+        results = sources.open_results(self._location())  # a separate one: another thread reads it
         self._observer = results.observer(self._spec.tape)
         if self._observer:
             self._observer.start()

@@ -114,7 +114,7 @@ class TopicLog:
         return [{name: column[order] for name, column in joined.items()}]
 
     def _spread(self, records: int) -> list[Sentinel]:
-        """Return views over all campaigns and partitions in turn, with current times: they look like all others."""
+        """Return events over all keys and partitions in turn, with current times: they look like all others."""
         time_ms, tape = self._store.clock.now_ms() - ROAD_MS, self._spec.tape
         keys = oracle_of(self._spec).probed_from
         return [
