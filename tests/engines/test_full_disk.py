@@ -84,7 +84,7 @@ def test_a_disk_that_is_filled_meanwhile_is_named_and_nothing_is_blamed_on_the_e
     assert answer["exit"] in (Exit.UNKNOWN, Exit.BROKEN)
     said = answer.get("sentence") or answer["error"]
     assert str(disk.folder) in said
-    assert "room" in said
+    assert "are free" in said
     (run,) = (disk.folder / "runs").iterdir()
     assert (run / "spec.json").exists()
     assert command("recheck", run).returncode == Exit.UNKNOWN

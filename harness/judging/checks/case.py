@@ -383,7 +383,7 @@ def nobody_looked(name: str, case: RunFacts) -> CheckResult:
     If it was known before the run that results can't be polled, nothing is claimed; otherwise evidence is missing.
     """
     if case.blind:
-        return CheckResult(name, Outcome.PASS, f"not looked for: {case.blind}", asked=False)
+        return CheckResult(name, Outcome.PASS, f"not checked: {case.blind}", asked=False)
     return CheckResult(name, Outcome.UNKNOWN, NOBODY_LOOKED, blame="evidence")
 
 
