@@ -50,8 +50,8 @@ def billed(each: Round, arm: Arm) -> Round:
     return replace(each, events=round(each.events / (1 + arm.more)))
 
 
-def changed(each: Round, arm: Arm) -> Round:
-    return billed(each, arm) if arm.is_recorded else replace(each, cpu_s=each.cpu_s + arm.more * _used_s(each))
+def dearer(each: Round, more: float) -> Round:
+    return replace(each, cpu_s=each.cpu_s + more * _used_s(each))
 
 
 def _used_s(each: Round) -> float:
@@ -144,7 +144,7 @@ def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Genera
         roles = {BASE: names[0], AGAIN: names[1], HEAD: arm.name if arm == SLOWED else names[2]}
         for role, name in roles.items():
             own = [each for each in start if each.side == name]
-            made += [replace(changed(each, arm) if role == HEAD else each, side=role, start=number) for each in own]
+            made += [replace(billed(each, arm) if role == HEAD else each, side=role, start=number) for each in own]
     return made
 
 
@@ -158,8 +158,8 @@ class Drawn:
 
     def answers(self, arm: Arm) -> Iterator[Answer]:
         """Yield the answer at each threshold."""
-        is_dearer = not arm.is_recorded
-        measured = [changed(each, arm) if is_dearer and each.side == HEAD else each for each in self._measured]
+        more = 0.0 if arm.is_recorded else arm.more
+        measured = [dearer(each, more) if each.side == HEAD else each for each in self._measured]
         found = [effect(COST, _first(measured, count), 1.0, LEVELS[look], seed=1) for look, count in self._looks]
         for threshold in THRESHOLDS:
             yield self._answer([each and _asked(each, threshold) for each in found], threshold)

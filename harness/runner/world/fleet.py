@@ -36,7 +36,7 @@ class RealFleet:
     @property
     def _growing(self) -> GrowingLoad:
         if not isinstance(self.load, GrowingLoad):
-            raise HarnessError("A load that was planned to its end can't grow.")
+            raise HarnessError("A load with a fixed plan can't grow.")
         return self.load
 
     def status(self) -> LoadStatus:

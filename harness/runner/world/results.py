@@ -42,7 +42,7 @@ class RealResults:
     @property
     def store(self) -> ResultStore:
         if self._store is None:
-            raise HarnessError("The results were asked for before the services were open.")
+            raise HarnessError("The results were requested before the services were open.")
         return self._store
 
     def _location(self) -> ResultLocation:
@@ -97,18 +97,18 @@ class RealResults:
         return watch.changed() if watch else None
 
     def snapshot(self) -> object:
-        return self._look(self.store.snapshot)
+        return self._ask(self.store.snapshot)
 
     def rows(self) -> list[Row]:
-        return self._look(self.store.rows)
+        return self._ask(self.store.rows)
 
     def expiring(self) -> Expiring | None:
         others = (*NO_RESULTS, *(pattern for each in self._manifest.sinks for pattern in each.bookkeeping))
-        return self._look(lambda: self.store.expiring(others))
+        return self._ask(lambda: self.store.expiring(others))
 
-    def _look(self, ask: Callable[[], T]) -> T:
-        looks = {"kafka": self._services.query_kafka, "redis": self._services.query_redis}
-        return looks[self.store.service](ask) if self.store.service else ask()
+    def _ask(self, ask: Callable[[], T]) -> T:
+        of_service = {"kafka": self._services.query_kafka, "redis": self._services.query_redis}
+        return of_service[self.store.service](ask) if self.store.service else ask()
 
     def other_databases(self) -> Mapping[int, int]:
         return self._services.query_redis(lambda: keys_elsewhere(self._services.client))
