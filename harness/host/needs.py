@@ -1,6 +1,6 @@
 """The least resources that a run needs, and which of them are missing; checked before anything is started.
 
-The figures are measured (docs/machine.md, "What a machine must have"). An engine that we do not know has no minimum.
+The figures are measured (docs/start/machine.md, "What a machine must have"). An unknown engine has no minimum.
 Standard library only: `doctor` shows them before a package is installed.
 """
 

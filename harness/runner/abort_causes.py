@@ -23,7 +23,7 @@ LAST_MS = 30_000
 LONGEST_WORDS = 80
 UNSERVED_ADVICE = "no planned fault was active. Check whether the job or another user caused this, and run it again"
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
-MEMORY_ADVICE = "use a machine or a container with more memory: docs/machine.md lists how much a run needs"
+MEMORY_ADVICE = "use a machine or a container with more memory: docs/start/machine.md lists how much a run needs"
 
 
 class EngineGone(Exception):  # noqa: N818  (it reads as an event)

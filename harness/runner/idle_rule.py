@@ -1,7 +1,7 @@
 """The rule by which an engine without progress is done: its results stop changing.
 
 That alone is no proof. An engine that writes every 50 seconds is still in between, and so is one that was killed and is
-not back yet. So these rules apply (docs/run.md has them for users):
+not back yet. So these rules apply (docs/reference/run.md has them for users):
 
 - Stillness begins with a change: results have to change after the load began, and again after each start.
 - It has to last for 30 s, and for three times the longest silence between two changes since the load began.

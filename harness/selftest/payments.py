@@ -1,7 +1,7 @@
 """Planted mistakes of a shop's question: payments of a merchant in a window, and their sum, which refunds reduce.
 
-It is the question of docs/own-question.md, with few merchants and short windows. A mistake is made in the events, as by
-an engine, and the results are folded from them.
+It is the question of docs/test/own-question.md, with few merchants and short windows. A mistake is made in the events,
+as by an engine, and the results are folded from them.
 """
 
 from __future__ import annotations

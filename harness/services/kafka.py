@@ -32,7 +32,7 @@ FORMAT_DEADLINE_S = 120.0  # long, for busy machines: a dead process is noticed 
 READY_DEADLINE_S = 120.0
 SLOWEST_START_MS = 600_000
 # The broker shares the cores with the engine under test. The second compiler takes more CPU in a run than its code
-# saves, also at the highest rate, and a multi-threaded collector gains nothing: docs/own-cost.md.
+# saves, also at the highest rate, and a multi-threaded collector gains nothing: docs/evidence/own-cost.md.
 FRUGAL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 LEADER_DEADLINE_S = 30.0
 # A run is judged from its log: retention must not delete any of it, and timestamps are those of the sender.

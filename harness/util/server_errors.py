@@ -10,7 +10,7 @@ from harness.util.texts import shown
 
 LONGEST = 300
 PREFIX = re.compile(r"^[A-Z]{3,}(?=\s)")  # the error code that begins a reply of Redis
-MANUAL = "docs/own-kafka-and-redis.md"
+MANUAL = "docs/test/own-kafka-and-redis.md"
 # Advice by the error code of Redis. REDIS_CLASSES maps the client's exception classes to these codes.
 REDIS: Mapping[str, str] = {
     "NOPERM": f"grant it with ACL SETUSER, {MANUAL} has the command to copy; a user who may only write keys that begin "

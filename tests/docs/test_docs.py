@@ -30,10 +30,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 OWN_ENGINE = (ROOT / "examples" / "own-engine" / "README.md").read_text(encoding="utf-8")
-RUN = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+RUN = (ROOT / "docs" / "reference" / "run.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("**/*.md"))
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("**/*.md"))
 }
 
 
@@ -78,7 +78,7 @@ def test_every_profile_is_explained_with_its_numbers():
 
 
 def test_the_documents_name_the_tiers_that_there_are():
-    chaos_page, glossary = DOCUMENTS["docs/chaos.md"], DOCUMENTS["docs/README.md"]
+    chaos_page, glossary = DOCUMENTS["docs/break/chaos.md"], DOCUMENTS["docs/README.md"]
     (row,) = re.findall(r"^\| tier \|(.*)\|", glossary, re.MULTILINE)
 
     assert re.findall(r"^\| `(\w+)` \|", chaos_page.split("## Tiers")[1].split("## ")[0], re.MULTILINE) == [*tiers()]
@@ -86,7 +86,7 @@ def test_the_documents_name_the_tiers_that_there_are():
 
 
 def test_the_room_that_an_installation_needs_is_named():
-    assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/engines.md"]
+    assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/reference/engines.md"]
 
 
 @pytest.mark.parametrize("key", sorted({*MANIFEST_KEYS, *SINK_KEYS, *EngineConfig.__dataclass_fields__}))
@@ -162,14 +162,14 @@ def test_every_link_of_a_published_page_leads_somewhere(page):
 def test_the_tutorial_shows_its_jobs_as_they_are():
     """Each line of its code is one of theirs; a difference begins with a sign."""
     jobs = "".join((ROOT / "examples" / "spark-job" / name).read_text() for name in SHOWN)
-    for block in re.findall(r"```(?:python|toml|diff)\n(.*?)```", DOCUMENTS["docs/tutorial.md"], re.DOTALL):
+    for block in re.findall(r"```(?:python|toml|diff)\n(.*?)```", DOCUMENTS["docs/start/tutorial.md"], re.DOTALL):
         for line in block.splitlines():
             assert line == LEFT_OUT or line.lstrip("+-").strip() in jobs
 
 
 def test_the_tutorial_shows_a_manifest_that_could_be_copied(tmp_path):
     """What it leaves out is said there, and a job would start without it."""
-    (shown,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["docs/tutorial.md"], re.DOTALL)
+    (shown,) = re.findall(r"```toml\n(.*?)```", DOCUMENTS["docs/start/tutorial.md"], re.DOTALL)
     (tmp_path / "manifest.toml").write_text(shown)
 
     manifest, whole = load(str(tmp_path)), load(str(ROOT / "examples" / "spark-job"))
@@ -182,7 +182,7 @@ def test_the_tutorial_shows_a_manifest_that_could_be_copied(tmp_path):
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
 def test_what_each_fault_showed_stands_in_the_findings(fault):
-    assert re.search(rf"`{fault}[(@`]", DOCUMENTS["docs/findings.md"])
+    assert re.search(rf"`{fault}[(@`]", DOCUMENTS["docs/break/findings.md"])
 
 
 def test_the_changelog_names_the_commands():

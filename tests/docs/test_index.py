@@ -13,7 +13,9 @@ from harness.selftest.report import EXPECTED
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md")
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md") if path.name != "README.md"
+)
 ROWS = re.findall(r"^\| (`.+`) \| (FAIL|UNKNOWN) \| .+ \|$", INDEX, re.MULTILINE)
 MEANING = {word: outcome for words, outcome in ROWS for word in re.findall(r"`([^`]+)`", words)}
 SPEAKING = [path for path in (ROOT / "harness").rglob("*.py") if "CheckResult(" in path.read_text(encoding="utf-8")]
@@ -22,7 +24,7 @@ PLANTED = sorted({told for part in tomllib.loads(EXPECTED.read_text()).values() 
 
 def test_every_part_of_the_selftest_is_explained():
     """Its file of what is expected, wrong checkers, and runs that must PASS."""
-    text = (ROOT / "docs" / "selftest.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "evidence" / "selftest.md").read_text(encoding="utf-8")
     explained = [
         word for row in re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)
     ]

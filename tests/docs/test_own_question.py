@@ -1,4 +1,4 @@
-"""docs/own-question.md: its code is that of examples/payments, which can be checked, copied and planned anywhere."""
+"""docs/test/own-question.md: its code is that of examples/payments, which anybody can check, copy and plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workloads.declared import checked, declaration
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYMENTS = ROOT / "examples" / "payments"
-PAGE = (ROOT / "docs" / "own-question.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "test" / "own-question.md").read_text(encoding="utf-8")
 SHOWN = ("workload.toml", "job.py", "manifest.toml", "fixed/job.py", "fixed/manifest.toml")
 LEFT_OUT = "# ..."
 

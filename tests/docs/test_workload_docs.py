@@ -1,4 +1,4 @@
-"""docs/workloads.md: its example works, and its tables are those of the program."""
+"""docs/test/workloads.md: its example works, and its tables are those of the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads.declared.declaration import load
 from workloads.declared.fields import KINDS
 from workloads.declared.sandbox import DEADLINE_S, MEMORY_MIB
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "test" / "workloads.md").read_text(encoding="utf-8")
 
 
 def first_column(heading: str) -> list[str]:

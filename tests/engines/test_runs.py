@@ -244,7 +244,7 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(
 def test_the_shops_job_loses_refunds_and_its_fix_loses_none_though_a_batch_runs_twice(
     tmp_path, monkeypatch, served, engine, verdict, words
 ):
-    """In a folder of a user's, as docs/own-question.md has it, with late payments among the others."""
+    """In a folder of a user's, as docs/test/own-question.md has it, with late payments among the others."""
     monkeypatch.setenv("JDK_JAVA_OPTIONS", QUICK_START)
     shutil.copytree(EXAMPLES / "payments", tmp_path / "payments")
     home, fault = tmp_path / "payments", "checkpoint-delete-commit@offset=50%"

@@ -239,7 +239,7 @@ def test_no_step_has_an_expression_in_its_text():
 
 
 def test_every_input_is_used_and_explained():
-    text, document = FILE.read_text(), (ROOT / "docs" / "ci.md").read_text()
+    text, document = FILE.read_text(), (ROOT / "docs" / "ci" / "ci.md").read_text()
     for name in ACTION["inputs"]:
         assert f"${{{{ inputs.{name} }}}}" in text
         assert f"| `{name}` |" in document

@@ -41,7 +41,7 @@ from tests.program import pages
 from tests.program.test_run import fake_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-RUN_MD, MACHINE_MD = DOCS / "run.md", DOCS / "machine.md"
+RUN_MD, MACHINE_MD = DOCS / "reference" / "run.md", DOCS / "start" / "machine.md"
 FULL = OSError(errno.ENOSPC, "No space left on device")
 ON_A_JVM = replace(fake.MANIFEST, ivy="spark")
 OWN_JAR = replace(fake.MANIFEST, command=("{java}", "-jar", "mine.jar", "{config}"))

@@ -80,7 +80,7 @@ def test_an_edited_run_is_blamed_on_nobody_and_the_file_is_named(runs, tmp_path)
 
 
 def test_the_number_of_edits_that_recomputing_all_lets_pass_is_printed(runs, tmp_path, capsys):
-    """As docs/run.md says, no digest prevents it."""
+    """As docs/reference/run.md says, no digest prevents it."""
     found = [each for name in BUGS for each in outcomes(runs[name], tmp_path, cheat.recompute_all)]
     passed = [str(edit) for edit, outcome, _ in found if outcome is Outcome.PASS]
     with capsys.disabled():
@@ -173,7 +173,7 @@ def test_what_was_wrong_at_first_is_not_right_now(runs, tmp_path):
     store = copied(runs["stop"], tmp_path / "run")
     as_before_the_stop(store)
     cheat.recompute_all(store)
-    assert judged(store).outcome is Outcome.PASS, "as docs/run.md says, digests do not prevent this"
+    assert judged(store).outcome is Outcome.PASS, "as docs/reference/run.md says, digests do not prevent this"
     store.tell(verdict_file.KIND, outcome="FAIL")
 
     verdict = judged(store)

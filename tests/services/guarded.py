@@ -30,7 +30,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PREFIX = "streamgauge-"
 BROKER, SET, UNSET = 4, 0, 1  # numbers of Kafka's protocol
 TOPIC, GROUP, TRANSACTION = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
-# What docs/own-kafka-and-redis.md grants.
+# What docs/test/own-kafka-and-redis.md grants.
 RIGHTS = (
     *((TOPIC, each) for each in ("CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE", "READ", "DELETE")),
     *((GROUP, each) for each in ("READ", "DESCRIBE", "DELETE")),
@@ -143,7 +143,7 @@ def _openssl(folder: Path, arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-# What docs/own-kafka-and-redis.md grants.
+# What docs/test/own-kafka-and-redis.md grants.
 REDIS_RIGHTS = "~* -@all +@read +@write +@transaction +@connection +@scripting -@dangerous +select +info"
 
 

@@ -1,6 +1,6 @@
 """Parsers from Kafka's records to views: (ad_id, event_time) of every record whose event_type is "view".
 
-All return exactly the rows of `textbook` for any records; docs/tuning.md has their costs.
+All return exactly the rows of `textbook` for any records; docs/evidence/tuning.md has their costs.
 """
 
 from __future__ import annotations
