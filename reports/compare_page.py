@@ -17,7 +17,7 @@ from harness.host import disk_space
 from harness.install.origin import COMMAND
 from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, RunSpec
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.text_tables import left_out
 from reports import compared, curve
 from reports.compared import FIGURES, Compared, read

@@ -16,7 +16,7 @@ from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
 from harness.metering import clock_steps
 from harness.model import Outcome, Verdict
-from harness.rundir.store import MissingEvidence, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 
 
 class Evidence(StoredRun):

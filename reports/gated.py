@@ -16,7 +16,8 @@ from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effec
 from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
 from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, UsageError
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from harness.util.texts import many, three_digits
 from reports import outage
 

@@ -12,7 +12,8 @@ from harness.judging.stored_run import StoredRun
 from harness.metering.process_sampling import folder_bytes
 from harness.model import UsageError
 from harness.rundir import markers, store
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from harness.services.owners import is_alive
 from harness.terminal.command_end import BROKE, ENDED_EARLY
 

@@ -14,7 +14,8 @@ from harness.measuring.measure import RECOVERY, taken_of, withheld
 from harness.measuring.measurement import Measurement, Recovery
 from harness.metering import clock_steps
 from harness.model import Backfill, Certificate, RunSpec, Verdict
-from harness.rundir.store import MissingEvidence, Store, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, unless_missing
+from harness.rundir.store import Store
 
 
 @dataclass(frozen=True)

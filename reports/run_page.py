@@ -11,7 +11,8 @@ from harness.measuring.measure import taken_of
 from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
 from harness.model import Certificate, FaultReport, Outcome
-from harness.rundir.store import MissingEvidence, Store, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, unless_missing
+from harness.rundir.store import Store
 from harness.util.texts import many, three_digits, when_of_load
 from reports import outside
 from reports.evidence import Evidence

@@ -21,7 +21,7 @@ from harness import __version__
 from harness.cli import panels
 from harness.cli.common_flags import Json
 from harness.model import Exit, UsageError
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from harness.services import owners
 from harness.terminal import console
 from harness.terminal.command_end import COMPLETING, PROGRAM, json_last

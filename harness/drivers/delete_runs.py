@@ -18,7 +18,8 @@ from harness.host.disk_space import size_in_words
 from harness.metering.process_sampling import folder_bytes
 from harness.model import HarnessError, UsageError
 from harness.rundir import markers
-from harness.rundir.store import MissingEvidence, Store, made_ms, oldest_first
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store, made_ms, oldest_first
 from harness.terminal.command_end import short_path
 from reports import listing
 

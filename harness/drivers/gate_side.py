@@ -27,7 +27,7 @@ from harness.experiments.gating.rounds import (
     with_latency,
     with_state_updates,
 )
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.host.pinning import pin
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun

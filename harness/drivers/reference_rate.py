@@ -23,7 +23,8 @@ from harness.experiments.compare import BUSY_CPU, Leg, LegRun
 from harness.experiments.searching.search import Unit
 from harness.host import cgroup, disk_space
 from harness.model import HarnessError, Outcome
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from harness.terminal import console
 from harness.terminal.command_end import cache_folder
 from harness.util.texts import three_digits

@@ -19,7 +19,7 @@ from harness.faults.when import words
 from harness.judging.checks import question
 from harness.judging.stored_run import StoredRun
 from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from harness.engines import manifest as manifests
 from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side, by_start, idle_cores
-from harness.measuring.by_start import FEWEST, ByStart, ratio, within
+from harness.measuring.ratio_by_start import FEWEST, ByStart, ratio, within
 from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
 from harness.util.texts import many, three_digits

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, FaultReport, FaultSpec, RunSpec, SinkClaim, TapeSpec
 
 

@@ -18,7 +18,7 @@ from harness.engines.config import FILE
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.model import FaultSpec
 from harness.util.durations import seconds
 from harness.util.suggest import nearest

@@ -17,7 +17,7 @@ from harness.engines.spark.checkpoint import newest_commit, numbers, parse
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
 from harness.model import FaultSpec
 from harness.services import small_disk

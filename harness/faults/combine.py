@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.faults.base import Fault
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.model import FaultReport
 
 

@@ -15,7 +15,7 @@ from harness.engines import complaint
 from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 from harness.faults.strike import Strike, missing_for, need_more_to_do, struck, unresumed
 from harness.model import FaultSpec
 from harness.util.texts import shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.model import FaultReport, FaultSpec
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from confluent_kafka import Consumer, TopicPartition
 
 from harness.faults.base import Context, Fault, Kind, option
-from harness.faults.moment import Field, Moment
+from harness.faults.run_at_poll import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.model import INDEX_BITS, FaultSpec, Spell, SpellKind, TapeSpec, UsageError
 from harness.services.kafka import end_offsets

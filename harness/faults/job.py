@@ -24,7 +24,7 @@ from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import STANDING, config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
-from harness.faults.moment import Field, Moment, done
+from harness.faults.run_at_poll import Field, Moment, done
 from harness.model import EngineManifest, FaultSpec
 from harness.services import kafka
 from harness.util.durations import seconds

@@ -16,7 +16,7 @@ from contextlib import suppress
 import psutil
 
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.moment import Field, Log, Moment
+from harness.faults.run_at_poll import Field, Log, Moment
 from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck, unresumed
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka

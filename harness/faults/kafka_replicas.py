@@ -21,7 +21,7 @@ from harness.faults.kafka import (
     standing_still,
     topic_of,
 )
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.faults.strike import CannotStrikeError, need_more_to_do, struck
 from harness.model import FaultSpec, HarnessError
 from harness.services import kafka

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.engines import complaint
 from harness.engines.base import Engine, Ghost, Member
 from harness.faults.base import Context
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 from harness.faults.strike import CannotStrikeError, Strike
 from harness.util.texts import shown
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.faults.strike import Strike, struck
 from harness.model import FaultSpec, UsageError
 from harness.services.link import NAMES, Link

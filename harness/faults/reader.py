@@ -12,7 +12,7 @@ import time
 import redis
 
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.model import FaultSpec
 from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared

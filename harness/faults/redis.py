@@ -16,7 +16,7 @@ import psutil
 import redis
 
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.moment import Field, Moment
+from harness.faults.run_at_poll import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, struck
 from harness.model import FaultSpec, UsageError
 from harness.services.redis import CLIENT_NAME, EmbeddedRedis

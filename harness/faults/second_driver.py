@@ -7,7 +7,7 @@ import signal
 from harness.engines.base import Engine, Ghost
 from harness.faults.base import Context
 from harness.faults.members import SLOW_MS, ProcessStrike, chosen, is_conflict, is_driver, last_words, listed, pids_of
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 
 FURTHER_BATCHES = 2
 

@@ -11,7 +11,7 @@ from harness.engines.base import Engine, Member
 from harness.faults.base import Context
 from harness.faults.kill import KillAtPoint
 from harness.faults.members import SLOW_MS, ProcessStrike, at_least_one, chosen, is_driver, is_executor, listed, pids_of
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 
 
 class Stop(ProcessStrike):

@@ -13,7 +13,7 @@ from enum import Enum
 from harness.engines.base import RestartOffsets
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 from harness.faults.when import Waiting, words
 from harness.model import EngineManifest, FaultReport, FaultSpec
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from harness.faults.moment import Moment, done
+from harness.faults.run_at_poll import Moment, done
 from harness.model import CRASH_POINTS, CrashPoint, When
 from harness.util.durations import NotUnderstoodError, seconds
 from harness.util.suggest import nearest

@@ -20,7 +20,8 @@ from harness.judging import impossible_progress, progress_curve, verdict_file
 from harness.judging.stored_run import LOG, OBSERVED, Sealed, StoredRun
 from harness.model import MAX_SERVERS, UsageError
 from harness.results.sampler import sampled_keys
-from harness.rundir.store import MissingEvidence, Store, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, unless_missing
+from harness.rundir.store import Store
 from harness.util.texts import many
 
 # Polls go on all the time: those of real runs on a crowded machine covered 99 % of it.

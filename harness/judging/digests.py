@@ -18,7 +18,8 @@ import msgspec
 
 from harness.evidence.observed import Edits
 from harness.judging import verdict_file
-from harness.rundir.store import HISTORY, MADE_LINE, OWNER, MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import HISTORY, MADE_LINE, OWNER, Store
 
 FILE, CLOSED = "digests.json", "closed"
 MADE = frozenset(

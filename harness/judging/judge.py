@@ -50,7 +50,8 @@ from harness.model import (
     Verdict,
 )
 from harness.results.glitches import STRANGER, UNREADABLE
-from harness.rundir.store import MissingEvidence, Store, from_files
+from harness.rundir.missing_evidence import MissingEvidence, from_files
+from harness.rundir.store import Store
 from harness.util.texts import many, quoted
 from workloads.base import Kind, Oracle, Planned, Question
 from workloads.sentinels import MarkBlock, totals_of

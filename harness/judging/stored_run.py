@@ -38,7 +38,9 @@ from harness.model import (
     Verdict,
 )
 from harness.results.redis_scan import HASH, Row, in_totals, interpret, unlike
-from harness.rundir.store import LongTable, MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
+from harness.rundir.tables import LongTable
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle, Question
 from workloads.registry import codec_of, length_ms_of, oracle_of
 from workloads.totals import InTotals

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 
 from harness.model import SCHEMA_VERSION, Outcome, Verdict
-from harness.rundir.store import HISTORY, MissingEvidence, Store, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, unless_missing
+from harness.rundir.store import HISTORY, Store
 
 FILE, KIND = "verdict.json", "verdict"
 NAMED = 4  # from this schema on the history names each verdict by its digest

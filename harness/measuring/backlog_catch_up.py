@@ -18,7 +18,7 @@ from harness.measuring.settling import BEHIND_S, CALM_S, FEWEST_S, band, settled
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
-from harness.rundir.store import unless_missing
+from harness.rundir.missing_evidence import unless_missing
 
 # The end of the load defines the steady level; a value reached only there was not seen to last.
 STEADY_SHARE = 1 / 3

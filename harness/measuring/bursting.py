@@ -26,7 +26,7 @@ from harness.measuring.settling import CALM_S, FEWEST_S, band, settled
 from harness.measuring.stats import Floats
 from harness.measuring.surges import Surge, surges
 from harness.measuring.timeline import Lines
-from harness.rundir.store import unless_missing
+from harness.rundir.missing_evidence import unless_missing
 from harness.util.texts import many
 
 KIB = 1 << 10

@@ -19,7 +19,7 @@ from harness.measuring.latency import by_rank, quantiles
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
-from harness.rundir.store import unless_missing
+from harness.rundir.missing_evidence import unless_missing
 from harness.util.texts import many
 
 READER = "read-results"  # the fault

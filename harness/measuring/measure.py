@@ -25,7 +25,8 @@ from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Re
 from harness.measuring.timeline import Lines
 from harness.metering import clock_steps
 from harness.model import Certificate, Outcome, RunSpec, Verdict
-from harness.rundir.store import Store, from_files, unless_missing
+from harness.rundir.missing_evidence import from_files, unless_missing
+from harness.rundir.store import Store
 from workloads.sentinels import totals_of
 
 RECOVERY, LATENCY = "recovery.json", "latency.parquet"

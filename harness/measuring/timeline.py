@@ -27,7 +27,7 @@ from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import TIMELINE
 from harness.measuring.stats import Floats
 from harness.model import Progress
-from harness.rundir.store import unless_missing
+from harness.rundir.missing_evidence import unless_missing
 
 FILE = "timeline.parquet"
 # CPU columns and their parts. An engine's Python workers belong to the engine.

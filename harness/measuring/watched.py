@@ -17,7 +17,8 @@ from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.metering import clock_steps
 from harness.model import FaultReport
-from harness.rundir.store import Store, unless_missing
+from harness.rundir.missing_evidence import unless_missing
+from harness.rundir.store import Store
 
 TWIN = "twin.json"
 SINCE = "since_us"

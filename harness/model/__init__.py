@@ -19,8 +19,8 @@ from harness.model.load import Certificate, LoadStatus
 from harness.model.manifest import ConfigFormat, EngineManifest, Guarantee, Late, LateEvidence, SinkClaim, WindowKey
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
+from harness.model.run_format import READABLE_SCHEMAS, SCHEMA_VERSION
 from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, Required, RunSpec
-from harness.model.schema import READABLE_SCHEMAS, SCHEMA_VERSION
 from harness.model.sentinel import Sentinel, SentinelKind
 from harness.model.tape import AD_IMPRESSIONS, Segment, Spell, SpellKind, TapeSpec
 from harness.model.times import EVENT_TIME, Time

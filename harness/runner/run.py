@@ -18,7 +18,7 @@ from generators.encode import Encoder
 from generators.schedule import Schedule
 from generators.tape import Tape
 from harness.evidence.ledger import seal_of
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.host.disk_space import NoRoomError
 from harness.judging import digests, verdict_file
 from harness.judging.judge import judge

@@ -9,7 +9,8 @@ import msgspec
 
 from harness.judging import digests, verdict_file
 from harness.judging.stored_run import StoredRun
-from harness.rundir.store import HISTORY, Store, unless_missing
+from harness.rundir.missing_evidence import unless_missing
+from harness.rundir.store import HISTORY, Store
 
 
 def recompute_digests(store: Store) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import percentiles
 from reports.sections import latency, timeline

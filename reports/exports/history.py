@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from harness.experiments.gating.gate import BASE, HEAD, Effect
 from harness.experiments.gating.history import Entry, Figure, Stood, environment_of, versions_of
 from harness.judging.stored_run import StoredRun
-from harness.rundir.store import MissingEvidence, Store, made_ms
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store, made_ms
 from reports.gated import Record
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section
 from reports.sections import (

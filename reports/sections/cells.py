@@ -10,7 +10,7 @@ import numpy as np
 from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks.case import RunFacts
 from harness.model import AD_IMPRESSIONS
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import cells

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.measuring.cost import ENGINE
 from harness.measuring.measurement import Cost, Measurement
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.texts import three_digits
 from reports.evidence import Evidence
 from reports.figures import cost

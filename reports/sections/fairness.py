@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.config import plan
 from harness.model import RunSpec, Segment
-from harness.rundir.store import MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.page import Section, Table
 

@@ -13,7 +13,8 @@ from harness.evidence.column_buffer import Growing
 from harness.evidence.observed import ROWS_AT_ONCE
 from harness.measuring.measure import LATENCY
 from harness.measuring.measurement import Latency, Measurement, Quantiles
-from harness.rundir.store import LongTable, MissingEvidence
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.tables import LongTable
 from reports import outside
 from reports.evidence import Evidence
 from reports.figures import percentiles

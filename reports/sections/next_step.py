@@ -16,7 +16,7 @@ from harness.experiments.gating.gate import HEAD, Gated
 from harness.experiments.gating.rounds import Settings
 from harness.install.origin import COMMAND
 from harness.model import EngineManifest, Outcome, RunSpec, Verdict
-from harness.rundir.store import unless_missing
+from harness.rundir.missing_evidence import unless_missing
 from reports.evidence import Evidence
 from reports.page import Section, Table
 from reports.sections import reproduce

@@ -17,7 +17,7 @@ from harness.engines.config import EngineConfig
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
 from harness.faults import registry
-from harness.faults.moment import Moment
+from harness.faults.run_at_poll import Moment
 from harness.model import BatchLog, FaultReport, KafkaAddress, RedisAddress
 from harness.services.redis import connect
 from harness.util.wait import wait_until

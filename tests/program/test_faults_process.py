@@ -13,9 +13,9 @@ from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Context, Fault
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker
-from harness.faults.moment import Moment
 from harness.faults.process import KINDS, kill_executor
 from harness.faults.registry import FAULTS, parse
+from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, KafkaAddress, Outcome, Progress, RedisAddress, SinkClaim, UsageError
 from harness.util.wait import wait_until
 from tests.program.test_children import runs

@@ -15,7 +15,8 @@ from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.measuring.latency import latencies, quantiles
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec, Verdict
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from harness.runner.run import run
 from harness.runner.world.fake import CRANK_MS, FakeWorld
 from reports import outside, run_page, screen

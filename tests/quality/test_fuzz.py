@@ -27,7 +27,8 @@ from harness.judging.stored_run import StoredRun
 from harness.measuring import measure
 from harness.model import DEFAULT_SCENARIO, EngineManifest, HarnessError, Outcome, UsageError
 from harness.results.redis_scan import Row, interpret
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from reports import run_page
 from reports.evidence import Evidence
 from tests.quality import tampered

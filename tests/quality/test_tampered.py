@@ -15,7 +15,8 @@ from harness.drivers import one_run
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import Exit, Outcome, RunSpec, TapeSpec, UsageError
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from tests.quality import tampered
 
 pytestmark = pytest.mark.timeout(900)

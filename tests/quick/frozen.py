@@ -62,7 +62,8 @@ from harness.model import (
     Verdict,
 )
 from harness.results.sampler import sampled_keys
-from harness.rundir.store import TABLES, Owner
+from harness.rundir.store import Owner
+from harness.rundir.tables import TABLES
 from harness.runner import state_snapshots
 from harness.selftest import clean, drive, payments, rides
 from harness.selftest.by_hand import SPEC

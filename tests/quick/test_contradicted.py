@@ -14,7 +14,8 @@ from harness.evidence import observed
 from harness.evidence.ledger import Expectation
 from harness.judging import contradictions
 from harness.judging.stored_run import LOG, StoredRun
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from harness.selftest.runs import fake_run
 
 # Its own offsets are all that says how far it came.

@@ -12,8 +12,8 @@ from harness.engines.base import Engine, Member, Reached
 from harness.faults import registry
 from harness.faults.base import Fault
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker, last_words
-from harness.faults.moment import Moment
 from harness.faults.registry import default_fault, parse
+from harness.faults.run_at_poll import Moment
 from harness.faults.strike import Strike, Struck
 from harness.model import CRASH_POINTS, EngineManifest, FaultReport, FaultSpec, Progress, SinkClaim, UsageError, When
 from harness.util.wait import wait_until

@@ -19,8 +19,8 @@ from harness.engines.process import ProcessEngine
 from harness.engines.spark.checkpoint import numbers
 from harness.faults import checkpoint, registry
 from harness.faults.base import Fault
-from harness.faults.moment import Moment
 from harness.faults.registry import FAULTS, parse
+from harness.faults.run_at_poll import Moment
 from harness.judging.lateness import watermarks_ms
 from harness.model import EngineManifest, KafkaAddress, LastWords, Progress, RedisAddress, SinkClaim
 from harness.services import small_disk

@@ -16,8 +16,8 @@ from harness.engines.manifest import load
 from harness.faults import registry
 from harness.faults.base import Fault
 from harness.faults.job import runs, settings_of
-from harness.faults.moment import Moment
 from harness.faults.registry import parse
+from harness.faults.run_at_poll import Moment
 from harness.model import Change, FaultReport
 from harness.services import kafka
 from tests.quick.cases import SPEC

@@ -15,8 +15,8 @@ from harness.evidence.observed import LogEvents, Observed
 from harness.faults import kafka as family
 from harness.faults.base import Context
 from harness.faults.kafka import KINDS
-from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.judging.checks import duplicated, log, lost
 from harness.model import (
     EngineManifest,

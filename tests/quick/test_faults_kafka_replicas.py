@@ -15,8 +15,8 @@ from harness.evidence.ledger import Ledger
 from harness.evidence.observed import LogEvents
 from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
-from harness.faults.moment import Field, Moment
 from harness.faults.registry import brokers, create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.judging import judge
 from harness.judging.stored_run import StoredRun
 from harness.kafka_log import recount

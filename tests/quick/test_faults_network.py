@@ -9,8 +9,8 @@ import pytest
 
 from harness.faults import network, registry
 from harness.faults.base import Fault
-from harness.faults.moment import Moment
 from harness.faults.registry import FAULTS, parse
+from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, FaultReport, SinkClaim, UsageError
 from harness.services.ping import Answered, complete, question
 from harness.services.proxy import CHUNK_BYTES, Statistics, Toxic

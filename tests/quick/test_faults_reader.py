@@ -8,9 +8,9 @@ from typing import Any
 import redis
 
 from harness.faults import reader
-from harness.faults.moment import Field, Moment
 from harness.faults.reader import FEWEST, OUR_SCHEMA
 from harness.faults.registry import create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.util.wait import wait_until
 from tests.quick.cases import SPEC

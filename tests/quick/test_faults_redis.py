@@ -11,9 +11,9 @@ import psutil
 import pytest
 import redis as redis_py
 
-from harness.faults.moment import Field, Moment
 from harness.faults.redis import ASIDE, KINDS
 from harness.faults.registry import create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
 from harness.services.redis import CLIENT_NAME
 from tests.quick.cases import SPEC

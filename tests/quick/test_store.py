@@ -17,7 +17,8 @@ from harness.cli import shell_completion
 from harness.evidence import observed
 from harness.evidence.observed import parts_of
 from harness.experiments.folder import Folder
-from harness.rundir.store import MissingEvidence, Store, new_folder, runs
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store, new_folder, runs
 from reports import listing
 
 

@@ -22,8 +22,8 @@ from generators.schedule import Schedule
 from harness.evidence.observed import LogAudit
 from harness.faults.kafka import KINDS
 from harness.faults.kafka_replicas import KINDS as OF_REPLICAS
-from harness.faults.moment import Field, Moment
 from harness.faults.registry import create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.judging import log_audit
 from harness.kafka_log import recount
 from harness.model import EngineManifest, Progress, Sentinel, SinkClaim, TapeSpec

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.faults.moment import Field, Moment
 from harness.faults.redis import KINDS
 from harness.faults.registry import create, parse
+from harness.faults.run_at_poll import Field, Moment
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.services.redis import EmbeddedRedis
 from harness.util.wait import wait_until

@@ -16,8 +16,8 @@ import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
 from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start
-from harness.measuring.by_start import ByStart, Floats, ratio, within
 from harness.measuring.measurement import Recovery
+from harness.measuring.ratio_by_start import ByStart, Floats, ratio, within
 from harness.measuring.stats import Ratio, holm, student
 from harness.model import Outcome, Witness
 from harness.util.texts import many

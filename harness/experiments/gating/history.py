@@ -22,7 +22,8 @@ from harness.experiments.gating.gate import Answer
 from harness.host import disk_space
 from harness.judging.stored_run import StoredRun
 from harness.model import HarnessError, Outcome, UsageError
-from harness.rundir.store import MissingEvidence, Store, append
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store, append
 from harness.util.texts import printable, shown
 
 SCHEMA = 1

@@ -27,7 +27,8 @@ from harness.measuring.latency.sending import Sending
 from harness.measuring.latency.visibility import Ints, Mask, Samples
 from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
 from harness.results.sampler import sampled_keys
-from harness.rundir.store import MissingEvidence, Store
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from workloads.base import Kind, Oracle
 
 COLLECTED = "events and looks"  # key of the derived value in a stored run

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from harness.engines.base import Engine
 from harness.faults.base import Fault
-from harness.faults.moment import Field
+from harness.faults.run_at_poll import Field
 from harness.host.cpu_starvation import Machine, Threads
 from harness.host.oom_kills import Memory
 from harness.model import Certificate, Change, Expiring, FileSeam, HarnessError, LoadStatus, Segment, Sentinel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.engines import complaint
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Fault
-from harness.faults.moment import Field
+from harness.faults.run_at_poll import Field
 from harness.judging.questions import keys_of
 from harness.load.fleet import Load
 from harness.model import RunSpec

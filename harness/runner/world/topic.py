@@ -28,7 +28,7 @@ TRANSACTION_DEADLINE_S = 60.0
 
 
 class TopicLog:
-    """See `harness.faults.moment.Log`."""
+    """See `harness.faults.run_at_poll.Log`."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from harness.measuring import by_start
+from harness.measuring import ratio_by_start
 
 
 def starts(draws, count=6, apart=0.015, noise=0.008, by=0.0):
@@ -20,8 +20,8 @@ def test_the_truth_lies_within_as_often_as_it_says(count):
     draws = np.random.default_rng(count)
     held = 0
     for seed in range(400):
-        seen = by_start.ratio(starts(draws, count, by=0.03), seed)
-        ratio = by_start.within(seen.estimate, seen.error, count, 0.95)
+        seen = ratio_by_start.ratio(starts(draws, count, by=0.03), seed)
+        ratio = ratio_by_start.within(seen.estimate, seen.error, count, 0.95)
         held += ratio.low <= exp(0.03) <= ratio.high
 
     assert 0.94 <= held / 400 <= 1.0
@@ -31,8 +31,8 @@ def test_rounds_do_not_make_it_surer_of_starts():
     """Three starts of ten thousand rounds tell as little as three of ten."""
     few, many = ([list(np.full(rounds, value)) for value in (0.02, -0.02, 0.0)] for rounds in (10, 10_000))
 
-    assert by_start.ratio(few, 1).error == pytest.approx(by_start.ratio(many, 1).error, rel=0.1)
-    assert by_start.ratio(few, 1).error == pytest.approx(0.02 / np.sqrt(3), rel=0.15)
+    assert ratio_by_start.ratio(few, 1).error == pytest.approx(ratio_by_start.ratio(many, 1).error, rel=0.1)
+    assert ratio_by_start.ratio(few, 1).error == pytest.approx(0.02 / np.sqrt(3), rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_rounds_do_not_make_it_surer_of_starts():
     ],
 )
 def test_one_odd_start_has_no_say(seen, aside):
-    told = by_start.ratio([[value] * 6 for value in seen], 1)
+    told = ratio_by_start.ratio([[value] * 6 for value in seen], 1)
 
     assert told.aside == aside
     assert told.starts == pytest.approx([exp(value) for value in seen])
@@ -58,15 +58,15 @@ def test_one_odd_start_has_no_say(seen, aside):
 def test_one_lone_round_of_a_start_moves_nothing():
     plain = [[0.0, 0.0, 0.0, 0.0, 0.0, 0.5] for _ in range(6)]
 
-    assert by_start.ratio(plain, 1).estimate == 1.0
+    assert ratio_by_start.ratio(plain, 1).estimate == 1.0
 
 
 def test_one_start_tells_no_ratio():
     with pytest.raises(ValueError, match="2 starts or more, not 1"):
-        by_start.ratio([[0.1, 0.2]], 1)
+        ratio_by_start.ratio([[0.1, 0.2]], 1)
 
 
 def test_a_ratio_is_that_of_two_starts_or_more():
-    assert by_start.ratio([[0.1] * 6, [0.3] * 6], 1).estimate == pytest.approx(exp(0.2))
+    assert ratio_by_start.ratio([[0.1] * 6, [0.3] * 6], 1).estimate == pytest.approx(exp(0.2))
     with pytest.raises(ValueError, match="a ratio needs 2 starts or more, not 1"):
-        by_start.ratio([[0.1] * 6], 1)
+        ratio_by_start.ratio([[0.1] * 6], 1)
