@@ -276,6 +276,29 @@ def test_a_workflow_gives_the_action_what_it_takes_and_takes_what_it_gives():
     assert set(re.findall(r"steps\.gate\.outputs\.([\w-]+)", text)) <= ACTION["outputs"].keys()
 
 
+def test_the_lines_at_the_top_of_the_page_are_a_whole_workflow(tmp_path):
+    file = tmp_path / "gate.yml"
+    file.write_text(shown("github.md"))
+    page, example = (actions.read(each)["jobs"]["gate"]["steps"] for each in (file, RECIPES / "github.yml"))
+
+    assert schema_says(SCHEMAS[RECIPES / "github.yml"], file).returncode == 0
+    assert [step["uses"] for step in page] == [step["uses"] for step in example if "uses" in step]
+    for step, whole in zip(page, example, strict=False):
+        assert step["with"].items() <= whole["with"].items()
+
+
+def test_the_lines_of_the_page_for_gitlab_are_those_of_the_recipe():
+    recipe = [line.partition(" #")[0] for line in (RECIPES / "gitlab-ci.yml").read_text().splitlines()]
+
+    assert {line.partition(" #")[0] for line in shown("gitlab.md").splitlines()} <= set(recipe)
+
+
+def shown(page):
+    """Return the first workflow that it shows."""
+    text = (ROOT / "docs" / "ci" / page).read_text()
+    return re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+
+
 # ---------------------------------------------------------------- The recipes for others
 
 
