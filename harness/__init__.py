@@ -1,3 +1,3 @@
 """One run of streamgauge: what happens, in which order, and what it means."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -142,16 +142,15 @@ def is_question(arguments: Sequence[str]) -> bool:
 def answer_without_packages(arguments: Sequence[str]) -> int:
     """Answer help and version before the first installation."""
     if not HELP.isdisjoint(own_words(arguments)):
-        print(first_help((ROOT / "README.md").read_text(encoding="utf-8")))
+        print(first_help((ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")))
     elif COMPLETING not in os.environ:
         print(f"streamgauge {__version__}")
     return Exit.PASS
 
 
-def first_help(readme: str) -> str:
-    """List the commands from the table in the README."""
-    _, _, below = readme.partition("\n## Commands\n")
-    rows = [line.strip("| ").split(" | ", 1) for line in below.splitlines() if line.startswith("| `")]
+def first_help(reference: str) -> str:
+    """List the commands from the tables of docs/reference/commands.md."""
+    rows = [line.strip("| ").split(" | ", 1) for line in reference.splitlines() if line.startswith("| [`")]
     told = [f"  {_plain(command)}\n{_indented(_plain(does))}" for command, does in rows]
     return "\n".join(["Usage: streamgauge COMMAND [FLAGS]\n", *told, "", INSTALLED_LATER])
 

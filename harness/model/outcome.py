@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Exit:
-    """The exit codes of all commands, as listed in the README."""
+    """The exit codes of all commands, as listed in docs/reference/exit-codes.md."""
 
     PASS, FAIL, USAGE, UNKNOWN, BROKEN = 0, 1, 2, 3, 4
 

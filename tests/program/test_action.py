@@ -134,7 +134,7 @@ def test_a_threshold_that_can_not_be_told_is_a_mistake_with_an_answer_beside_it(
 
     assert job.failed == 2, job.log
     assert "--threshold 3% --budget 2`" in job.summary
-    assert "Red: there is a mistake in what was asked" in job.log
+    assert "Failed: usage error." in job.log
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_no_step_has_an_expression_in_its_text():
 
 
 def test_every_input_is_used_and_explained():
-    text, document = FILE.read_text(), (ROOT / "docs" / "ci" / "ci.md").read_text()
+    text, document = FILE.read_text(), (ROOT / "docs" / "ci" / "github.md").read_text()
     for name in ACTION["inputs"]:
         assert f"${{{{ inputs.{name} }}}}" in text
         assert f"| `{name}` |" in document
@@ -269,11 +269,35 @@ def test_a_workflow_gives_the_action_what_it_takes_and_takes_what_it_gives():
     [step] = [
         step
         for step in actions.read(RECIPES / "github.yml")["jobs"]["gate"]["steps"]
-        if step.get("uses", "").startswith("OWNER/")
+        if step.get("uses", "").startswith("streamgauge/streamgauge@")
     ]
 
     assert step["with"].keys() <= ACTION["inputs"].keys()
     assert set(re.findall(r"steps\.gate\.outputs\.([\w-]+)", text)) <= ACTION["outputs"].keys()
+
+
+def test_the_lines_at_the_top_of_the_page_are_a_whole_workflow(tmp_path):
+    file = tmp_path / "gate.yml"
+    file.write_text(shown("github.md"))
+    page, example = (actions.read(each)["jobs"]["gate"]["steps"] for each in (file, RECIPES / "github.yml"))
+
+    assert schema_says(SCHEMAS[RECIPES / "github.yml"], file).returncode == 0
+    assert [step["uses"] for step in page] == [step["uses"] for step in example if "uses" in step]
+    for step, whole in zip(page, example, strict=False):
+        assert step["with"].items() <= whole["with"].items()
+
+
+def test_the_lines_of_the_page_for_gitlab_are_those_of_the_recipe():
+    recipe = [line.partition(" #")[0] for line in (RECIPES / "gitlab-ci.yml").read_text().splitlines()]
+
+    assert {line.partition(" #")[0] for line in shown("gitlab.md").splitlines()} <= set(recipe)
+
+
+def shown(page):
+    """Return the first workflow that it shows."""
+    text = (ROOT / "docs" / "ci" / page).read_text()
+    first, *_ = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    return first
 
 
 # ---------------------------------------------------------------- The recipes for others
@@ -296,7 +320,7 @@ def test_the_recipe_for_a_shell_passes_on_what_a_job_should_do(listening, worksp
 
     assert told(listening) == ["gate", "--base", "before", "--head", "HEAD", "--engine", "jobs/count", "--out", "gate"]
     assert done.returncode == (0 if code == 3 else code), done.stderr
-    assert done.stderr.startswith({0: "", 3: "A warning: "}.get(code, "Red: "))
+    assert done.stderr.startswith({0: "", 3: "Warning: "}.get(code, "Failed: "))
 
 
 def test_the_recipe_for_gitlab_gates_the_commits_of_a_merge_request(job, workspace):
