@@ -117,7 +117,7 @@ class Lines:
             self.done.append(f"{' ' * TAB * len(self.items)}{item[2]} {line[item.end() :]}")
             self.items.append(item.end())
         else:
-            self.done.append(self._moved(_without_escapes(line) if line.lstrip().startswith("|") else line))
+            self.done.append(self._moved(_plain_row(line) if line.lstrip().startswith("|") else self._no_item(line)))
         opened = FENCE.match(line[item.end() :] if item else line)
         self.fence = opened[1] if opened else ""
 
@@ -129,6 +129,11 @@ class Lines:
         if not item or indent - base >= DEEP or (in_paragraph and item[3] not in (None, "1")):
             return None
         return item
+
+    def _no_item(self, line: str) -> str:
+        """Keep a number at the start of a line in a paragraph, which would begin a list once the line is indented."""
+        is_code = _indent(line) - (self.items[-1] if self.items else 0) >= DEEP
+        return line if is_code else re.sub(r"^( *\d{1,9})([.)] )", r"\1\\\2", line)
 
     def _leave(self, indent: int) -> None:
         while self.items and indent < self.items[-1]:
@@ -144,5 +149,5 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _without_escapes(row: str) -> str:
+def _plain_row(row: str) -> str:
     return re.sub(r"`[^`]+`", lambda code: code[0].replace(r"\|", "|"), row)
