@@ -65,8 +65,8 @@ def _refuse_without_documents() -> None:
     if not IS_CHECKOUT:
         raise UsageError(
             "The documents are in the folder docs of the project's checkout, and this program was installed from a "
-            f"wheel, which does not contain them. Read them at {_repository()}/tree/main/docs, or take a checkout and "
-            "start ./streamgauge docs there."
+            f"wheel, which does not contain them. Read them at {_repository()}/tree/main/docs, or run this command in a "
+            "checkout."
         )
 
 
@@ -95,7 +95,7 @@ def _build_into(target: Path, as_json: bool) -> None:
                 f"The documents have {many(len(faults), 'fault')}, which {'is' if len(faults) == 1 else 'are'} listed "
                 f"above, so no site was written to {short_path(target)}."
             )
-        pages = len(list(Path(place).rglob("*.html")))
+        pages = sum(path.name != "404.html" for path in Path(place).rglob("*.html"))
         try:
             _replace(target, Path(place))
         except OSError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -225,7 +226,7 @@ def test_the_documents_have_no_broken_link_and_no_page_outside_of_the_navigation
 @pytest.mark.parametrize("seen", ["without_alt", "fetched", "typed"])
 def test_every_page_describes_its_pictures_needs_no_network_and_is_whole(seen, site):
     folder, _ = site
-    found = {str(path.name): getattr(page, seen) for path, page in pages_in(folder).items()}
+    found = {path.relative_to(folder.resolve()): getattr(page, seen) for path, page in pages_in(folder).items()}
 
     assert len(found) > 1
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
@@ -329,7 +330,8 @@ def test_it_builds_into_a_folder_and_replaces_an_earlier_site(call, written, tmp
     (target / "stale.html").touch()
     code, out, _ = call("--build", str(target), "--json")
 
-    assert json.loads(out) == {"command": "docs", "site": str(target), "pages": 3, "exit": code} | {"exit": Exit.PASS}
+    assert json.loads(out) == {"command": "docs", "site": str(target), "pages": 2, "exit": Exit.PASS}
+    assert code == Exit.PASS
     assert {path.name for path in target.glob("*.html")} == {"index.html", "more.html", "404.html"}
 
 
@@ -404,6 +406,7 @@ def test_it_serves_the_site_until_ctrl_c(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-E", "-m", "harness", "docs"],
         cwd=ROOT,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
