@@ -64,9 +64,8 @@ def docs(
 def _refuse_without_documents() -> None:
     if not IS_CHECKOUT:
         raise UsageError(
-            "The documents are in the folder docs of the project's checkout, and this program was installed from a "
-            f"wheel, which does not contain them. Read them at {_repository()}/tree/main/docs, or run this command in a "
-            "checkout."
+            "The documents are in the folder docs of a checkout, and this program was installed from a wheel, which "
+            f"does not contain them. Read them at {_repository()}/tree/main/docs, or run this command in a checkout."
         )
 
 
