@@ -86,7 +86,8 @@ def _build_into(target: Path, as_json: bool) -> None:
     """Build the site, and only then replace an earlier one in the target folder."""
     _refuse_other_content(target)
     with tempfile.TemporaryDirectory(prefix="streamgauge-docs-") as place:
-        faults = build_site(CONFIG, Path(place), strict=True)
+        site = Path(place) / "site"  # made with the usual rights, unlike the folder around it
+        faults = build_site(CONFIG, site, strict=True)
         for fault in faults:
             console.say(fault)
         if faults:
@@ -94,9 +95,9 @@ def _build_into(target: Path, as_json: bool) -> None:
                 f"The documents have {many(len(faults), 'fault')}, which {'is' if len(faults) == 1 else 'are'} listed "
                 f"above, so no site was written to {short_path(target)}."
             )
-        pages = sum(path.name != "404.html" for path in Path(place).rglob("*.html"))
+        pages = sum(path.name != "404.html" for path in site.rglob("*.html"))
         try:
-            _replace(target, Path(place))
+            _replace(target, site)
         except OSError as error:
             raise UsageError(f"The site can't be written to {target}: {why(error)}. Name another folder.") from error
     if as_json:
