@@ -86,7 +86,8 @@ def _step(head: str, does: str, *rest: str) -> Step:
 
 def drawing() -> str:
     """Return the SVG."""
-    run, shapes, y = steps(RUN), [], TOP
+    run, y = steps(RUN), TOP
+    shapes: list[str] = []
     right = EDGE + LEFT + MIDDLE
     for number, step in enumerate(run):
         shapes += [*_box(EDGE, y, LEFT, step.height, step.colour), *_lines_of(step, y)]

@@ -67,7 +67,8 @@ def with_links_out(markdown: str, page: str, docs: Path, address: str) -> str:
 
 def outside_code(markdown: str, change: Callable[[str], str]) -> str:
     """Change all text that is neither a fenced block nor code within a line."""
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for code in CODE.finditer(markdown):
         parts += [change(markdown[end : code.start()]), code[0]]
         end = code.end()
