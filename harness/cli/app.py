@@ -56,6 +56,7 @@ COMMANDS = {
     "down": Place("services", "down", panels.SETTING_UP),
     "doctor": Place("doctor", "doctor", panels.SETTING_UP),
     "completion": Place("completion", "completion", panels.SETTING_UP),
+    "docs": Place("docs", "docs", panels.ITSELF),
     "test": Place("own_tests", "own_tests", panels.ITSELF),
     "engines": Place("engines", "app", panels.SETTING_UP),
     "workload": Place("workload", "app", panels.SETTING_UP),

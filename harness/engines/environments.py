@@ -30,6 +30,7 @@ from harness.terminal.command_end import cache_folder
 
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB stays
 COMPILE_DEADLINE_S = 120
+BUILT = ("--only-binary", ":all:")  # nothing is built from source, which would run code of packages
 PACKAGES, JDK = "Python packages", "a JDK"  # the names in `missing`
 HOW_TO_GET_A_JDK = (
     f"Install a JDK of version {jvm.MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jdk-headless; Fedora: "
@@ -127,16 +128,23 @@ def stamp_of(folder: Path) -> Path:
 
 def _python(packages: str, say: Say) -> Path:
     folder = folder_of(packages)
+    return python_with(packages, [BOOTSTRAP, lock_file(packages)], folder, say)
+
+
+def python_with(packages: str, pins: Sequence[Path], folder: Path, say: Say) -> Path:
+    """Return the Python of the environment in this folder. Make it first if it is missing: `pins` lists its packages,
+    and begins with BOOTSTRAP if some of them are built from source.
+    """
     python = folder / "bin" / "python"
     if stamp_of(folder).is_file():
         return python
     with jvm.only_one(folder, say) as lock:
         if not stamp_of(folder).is_file():  # another process may have made it in the meantime
-            _install(packages, folder, lock)
+            _install(packages, pins, folder, lock)
     return python
 
 
-def _install(packages: str, folder: Path, lock: TextIO) -> None:
+def _install(packages: str, pins: Sequence[Path], folder: Path, lock: TextIO) -> None:
     """Without the stamp the folder's content is unknown, so it is made anew. The installer's cache is then deleted."""
     shutil.rmtree(folder, ignore_errors=True)
     cache = _installer_cache(packages, folder)
@@ -144,11 +152,12 @@ def _install(packages: str, folder: Path, lock: TextIO) -> None:
     log.write_bytes(b"")
     common = ["--cache-dir", str(cache)]
     sync = [str(UV), "pip", "sync", *common, "--python", str(folder / "bin" / "python"), "--require-hashes"]
-    steps = {
-        f"making the environment of {packages}": [str(UV), "venv", *common, "--python", sys.executable, str(folder)],
-        "installing the tools that build packages": [*sync, str(BOOTSTRAP)],
-        f"installing the packages of {packages}": [*sync, *BUILDING, str(BOOTSTRAP), str(lock_file(packages))],
-    }
+    venv = [str(UV), "venv", *common, "--python", sys.executable, str(folder)]
+    steps = {f"making the environment of {packages}": venv}
+    if BOOTSTRAP in pins:
+        steps["installing the tools that build packages"] = [*sync, str(BOOTSTRAP)]
+    how = BUILDING if BOOTSTRAP in pins else BUILT
+    steps[f"installing the packages of {packages}"] = [*sync, *how, *map(str, pins)]
     try:
         for what, command in steps.items():
             run_step(what, command, lock, log, index_settings(sys.executable))

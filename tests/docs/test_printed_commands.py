@@ -21,7 +21,7 @@ from unittest import mock
 import pytest
 
 from harness import __version__
-from harness.cli import app, doctor, own_tests
+from harness.cli import app, docs, doctor, own_tests
 from harness.drivers import chaos, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
@@ -228,6 +228,7 @@ def reader(prepared, tmp_path, monkeypatch):
     for owner, name in ((RealWorld, "open"), (FakeWorld, "open"), (EmbeddedKafka, "start"), (proof, "prove")):
         monkeypatch.setattr(owner, name, begins)
     monkeypatch.setattr(bench, "spawn", begins)
+    monkeypatch.setattr(docs, "build_site", begins)
     monkeypatch.setattr(own_tests, "subprocess", SimpleNamespace(run=begins))
     monkeypatch.setattr(chaos, "jobs_of", lambda *asked, real=chaos.jobs_of: min(1, real(*asked)))
     monkeypatch.setattr(Run, "fold", fold)

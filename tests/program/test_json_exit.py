@@ -15,7 +15,20 @@ from tests.quick.histories import many
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 # These start engines, servers or tests of their own: their answers are looked at where they are run, and their
 # refusals here.
-STARTERS = {"search", "chaos", "compare", "gate", "upgrade", "replay", "bench", "selftest", "up", "down", "test"}
+STARTERS = {
+    "search",
+    "chaos",
+    "compare",
+    "gate",
+    "upgrade",
+    "replay",
+    "bench",
+    "selftest",
+    "up",
+    "down",
+    "docs",
+    "test",
+}
 RIGHT = {
     "run": FAST,
     "recheck": ["RUN"],
