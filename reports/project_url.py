@@ -30,7 +30,7 @@ def _in_checkout() -> Mapping[str, str]:
     try:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         urls: dict[str, str] = project["project"]["urls"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
     return urls
 
