@@ -31,7 +31,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Link:
-    """A text in a table with a link to a file beside the page."""
+    """A text with a link to a file beside the page, or to an address. Without a target it is only a text."""
 
     text: str
     href: str
@@ -79,6 +79,7 @@ class Page:
     withheld: str  # why there are no numbers; "" if there are
     sections: tuple[Section, ...]
     word: str = ""  # the answer, if it differs from the outcome
+    why: Link | None = None  # the entry of the documents that explains the answer
 
     @property
     def answer(self) -> str:

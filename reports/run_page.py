@@ -14,13 +14,13 @@ from harness.model import Certificate, FaultReport, Outcome
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import Store
 from harness.util.texts import many, three_digits, when_of_load
-from reports import outside
+from reports import outside, project_url, why
 from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
 from reports.listing import RECHECK, RUNNING, TORN, run_of
 from reports.outage import Outage, outage_of
-from reports.page import Number, Page
+from reports.page import Link, Number, Page
 from reports.result import guarantee_of
 from reports.saved import save
 from reports.sections import sections
@@ -35,7 +35,7 @@ def write(store: Store) -> Page:
 
 
 def page_of(evidence: Evidence) -> Page:
-    outcome, sentence, facts = _verdict(evidence)
+    outcome, sentence, facts, explained = _verdict(evidence)
     withheld = evidence.withheld
     numbers: tuple[Number, ...] = ()
     if not withheld:
@@ -45,14 +45,17 @@ def page_of(evidence: Evidence) -> Page:
             withheld = str(error)
     numbers = (*_survived(evidence), *numbers)
     title, subtitle = _title(evidence)
-    return Page(title, subtitle, outcome, sentence, facts, numbers, withheld, sections(evidence))
+    link = Link(explained, project_url.of(explained)) if explained else None
+    return Page(title, subtitle, outcome, sentence, facts, numbers, withheld, sections(evidence), why=link)
 
 
-def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
+def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...], str]:
+    """Return the outcome, its sentence, facts, and the name of the link that explains it."""
     try:
         verdict = evidence.verdict
     except MissingEvidence as error:
-        return Outcome.UNKNOWN, f"This run is not judged: {error}. {_unjudged(evidence.store)}.", ()
+        sentence = f"This run is not judged: {error}. {_unjudged(evidence.store)}."
+        return Outcome.UNKNOWN, sentence, (), why.link(why.NOT_JUDGED)
     facts = [
         f"Slack {verdict.slack_said}.",
         *([f"The results were polled {verdict.looked}."] if verdict.looked else []),
@@ -60,7 +63,7 @@ def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...]]:
         *_load(unless_missing(lambda: evidence.certificate)),
         *_machine(evidence),
     ]
-    return verdict.outcome, f"{verdict.sentence}.", tuple(facts)
+    return verdict.outcome, f"{verdict.sentence}.", tuple(facts), why.name(verdict)
 
 
 def _unjudged(store: Store) -> str:

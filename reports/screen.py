@@ -18,7 +18,7 @@ from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
 from harness.util.texts import many, three_digits
-from reports import bursting, catch_up, company, growth, outage, outside
+from reports import bursting, catch_up, company, growth, outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
 
@@ -43,14 +43,18 @@ def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
     head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
     counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
     jobs = _wrapped("  jobs     ", f"{differ}: {_short(result.path)}/{DIFFERENCE}")
+    is_of_the_upgrade = found.outcome is not Outcome.PASS and verdict.outcome is Outcome.PASS
+    explained = _wrapped("  why      ", why.link(why.UPGRADE)) if is_of_the_upgrade else []
     rest = lines(result)
-    return [*head, "", *counts, *jobs, *rest[rest.index("") + 1 :]]
+    return [*head, "", *counts, *jobs, *explained, *rest[rest.index("") + 1 :]]
 
 
 def _all(result: Result) -> Iterator[str]:
     spec, verdict = result.spec, result.verdict
     yield from _wrapped(f"{verdict.outcome.value}  ", verdict.sentence)
     yield ""
+    if explained := why.name(verdict):
+        yield from _wrapped("  why      ", explained)
     asked = f"{spec.title} on {spec.engine}/{spec.sink}, seed {spec.tape.seed}"
     yield from _wrapped("  run      ", f"{asked}, disorder {spec.disorder_name}")
     yield from _load(result)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from reports import why
 from reports.result import Result
 
 
@@ -17,6 +18,7 @@ def as_object(command: str, result: Result) -> dict[str, Any]:
         "exit": verdict.outcome.exit_code,
         "sentence": verdict.sentence,
         "words": list(verdict.words),
+        "why": why.name(verdict),
         "run": str(result.path),
         "slack": verdict.slack,
         "covers": verdict.covers,

@@ -10,7 +10,7 @@ from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.text_tables import cell, markdown
 from harness.util.texts import many
-from reports import outside
+from reports import outside, project_url, why
 from reports.outage import Outage, outage_of, quantiles
 from reports.result import Result
 
@@ -27,6 +27,10 @@ def _lines(result: Result) -> Iterator[str]:
     yield ""
     yield verdict.sentence + "."
     yield ""
+    if explained := why.name(verdict):
+        address = project_url.of(explained)
+        yield f"Why, and what to do: {f'[{explained}]({address})' if address else f'`{explained}`'}."
+        yield ""
     asked = f"`{spec.title}` on `{spec.engine}/{spec.sink}`, seed {spec.tape.seed}"
     yield f"{asked}, disorder `{spec.disorder_name}`, fault `{spec.fault.text}`, slack {verdict.slack_said}."
     yield from _when(result)

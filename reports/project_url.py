@@ -1,0 +1,43 @@
+"""The address of the project, as its metadata has it: `[project.urls]` of pyproject.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
+
+from harness.install.origin import IS_CHECKOUT, ROOT
+from harness.terminal.command_end import PROGRAM
+
+NAMES = ("Repository", "Source", "Homepage")  # the first of them that has an address
+
+
+def of(path: str) -> str:
+    """Return the address of a file of the repository; "" if the project has no address."""
+    base = _of_project().rstrip("/")
+    return f"{base}/blob/HEAD/{path}" if base else ""
+
+
+@cache
+def _of_project() -> str:
+    urls = _in_checkout() if IS_CHECKOUT else _installed()
+    return next((urls[name] for name in NAMES if name in urls), "")
+
+
+def _in_checkout() -> Mapping[str, str]:
+    """A file that somebody is editing must not cost a verdict."""
+    try:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        urls: dict[str, str] = project["project"]["urls"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return urls
+
+
+def _installed() -> Mapping[str, str]:
+    try:
+        lines = metadata(PROGRAM).get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return {}
+    return {name: address for name, _, address in (line.partition(", ") for line in lines)}
