@@ -30,7 +30,6 @@ LEFT_OUT = "# ..."
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-OWN_ENGINE = (ROOT / "examples" / "own-engine" / "README.md").read_text(encoding="utf-8")
 RUN = (ROOT / "docs" / "reference" / "run.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -90,15 +89,19 @@ def test_the_room_that_an_installation_needs_is_named():
     assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/reference/engines.md"]
 
 
+def of_a_job() -> str:
+    return DOCUMENTS["docs/reference/job.md"] + DOCUMENTS["docs/reference/manifest.md"]
+
+
 @pytest.mark.parametrize("key", sorted({*MANIFEST_KEYS, *SINK_KEYS, *EngineConfig.__dataclass_fields__}))
-def test_every_key_of_a_manifest_and_of_the_orders_is_explained(key):
-    assert f"`{key}`" in OWN_ENGINE or key == "sinks"
-    assert "`[[sinks]]`" in OWN_ENGINE
+def test_every_key_of_a_manifest_and_of_the_run_config_is_explained(key):
+    assert f"`{key}`" in of_a_job() or key == "sinks"
+    assert "`[[sinks]]`" in of_a_job()
 
 
 @pytest.mark.parametrize("placeholder", PLACEHOLDERS)
 def test_every_placeholder_of_a_command_is_explained(placeholder):
-    assert f"`{{{placeholder}}}`" in OWN_ENGINE
+    assert f"`{{{placeholder}}}`" in of_a_job()
 
 
 def test_exit_codes_are_the_same_in_the_readme():

@@ -1,4 +1,4 @@
-"""The pages of the examples with builds of their own say what their files say."""
+"""The pages on jobs of one's own say what the files of their examples say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from harness.engines import manifest as manifests
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("own-flink", "own-kafka-streams")
+PAGES = {"own-flink": "flink.md", "own-kafka-streams": "kafka-streams.md", "own-engine": "python.md"}
 
 
 def folder_of(name: str) -> Path:
@@ -19,16 +20,22 @@ def folder_of(name: str) -> Path:
 
 
 def page_of(name: str) -> str:
-    return (folder_of(name) / "README.md").read_text(encoding="utf-8")
+    return (ROOT / "docs" / "test" / PAGES[name]).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PAGES)
 def test_what_it_shows_of_its_manifest_stands_there(name):
     manifest = (folder_of(name) / "manifest.toml").read_text(encoding="utf-8")
     shown = re.findall(r"```toml\n(.*?)```", page_of(name), re.DOTALL)
 
     assert shown
     assert all(block in manifest for block in shown)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_example_names_its_page(name):
+    assert f"docs/test/{PAGES[name]}" in (folder_of(name) / "README.md").read_text(encoding="utf-8")
+    assert f"docs/test/{PAGES[name]}" in (folder_of(name) / "manifest.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", NAMES)

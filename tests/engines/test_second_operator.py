@@ -1,4 +1,4 @@
-"""Which events a second stateful operator of Spark drops as late: what docs/test/enrichment.md says of it."""
+"""Which events a second stateful operator of Spark drops as late: what docs/evidence/questions.md says of it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ PAYMENT = "merchant string, amount decimal(10,2), paid_at timestamp"
 payments = (
     records.select(F.from_json(F.col("value").cast("string"), PAYMENT).alias("payment"))
     .select("payment.*")
-    .where("merchant IS NOT NULL AND amount IS NOT NULL")  # without what is no payment
+    .where("merchant IS NOT NULL AND amount IS NOT NULL")  # drop what is no payment
 )
 minutes = (
     payments.withWatermark("paid_at", "10 seconds")

@@ -42,7 +42,7 @@ public final class CampaignViews {
     private static final String GROUP = "own-flink";
     private static final String CHECKPOINT = "chk-";
 
-    // Options by which README.md makes the job wrong. Every other option is one of Flink's.
+    // Options by which docs/test/flink.md makes the job wrong. Every other option is one of Flink's.
     private static final ConfigOption<Boolean> CHECKPOINTS = key("job.checkpoints").booleanType().defaultValue(true);
     private static final ConfigOption<Boolean> RESTORE = key("job.restore").booleanType().defaultValue(true);
     private static final ConfigOption<Boolean> INCREMENTS = key("job.increments").booleanType().defaultValue(false);
@@ -84,7 +84,7 @@ public final class CampaignViews {
 
     private static Configuration settings(RunConfig config, Configuration job) throws IOException {
         Configuration settings = new Configuration();
-        // A task without a partition has no watermark, and holds back that of all others: see README.md.
+        // A task without a partition has no watermark, and holds back that of all others: see docs/test/flink.md.
         int cores = Runtime.getRuntime().availableProcessors();
         settings.setString("parallelism.default", Integer.toString(Math.min(cores, config.partitions())));
         if (job.get(CHECKPOINTS)) {

@@ -40,7 +40,7 @@ public final class CampaignViews {
     private static final String NAME = "own-kafka-streams";
     private static final byte[] NOTHING = new byte[0]; // a view is counted by its key and its time
 
-    // Options by which README.md makes the job wrong. Every other option is one of Kafka Streams'.
+    // Options by which docs/test/kafka-streams.md makes the job wrong. Kafka Streams takes all others.
     private static final String GRACE_MS = "job.grace-ms";
     private static final String INCREMENTS = "job.increments";
     private static final String CHANGELOGS = "job.changelogs";
