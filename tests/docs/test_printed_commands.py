@@ -92,16 +92,9 @@ LINES = {
     "gate --base BASE --head HEAD [--engine PATH] [--threshold 5%] [--budget 10] [--burst EVENTS]": (
         "gate --base main --head HEAD --engine jobs/ad-counts --threshold 5% --budget 10 --burst 60000"
     ),
-    "compare ENGINE... [--quick] [--repeat N] [--search] [--rate R] [flags]": (
-        "compare spark reference --repeat 2 --search --rate 500 --seed 2"
-    ),
-    "search [SCENARIO] [flags] [--quick] [--objective-p99-ms 10000]": "search late --quick --objective-p99-ms 9000",
     "selftest [--clean 50] [--seed 1] [--json]": "selftest --clean 50 --seed 1 --json",
     "audit runs --duration 1800": "audit results --duration 1800",
     "run --engine fake --rate 250 --campaigns 5 ...": "run --engine fake --rate 250 --campaigns 5 --disorder storm",
-    "run --fault 'change-job(to=JOB, stop=clean)@t>=12s'": (
-        "run --fault 'change-job(to=spark@4.1.3, stop=clean)@t>=12s'"
-    ),
     "workload check . shows sample events, the rows that are expected, and what can't be judged": (
         "workload check payments"
     ),
