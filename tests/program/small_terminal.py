@@ -66,7 +66,8 @@ class SmallTerminal:
 
 def frames(output: str) -> list[list[str]]:
     """All that a person sees one after the other: the lines before each redrawing, and the last ones."""
-    terminal, seen = SmallTerminal(), []
+    terminal = SmallTerminal()
+    seen: list[list[str]] = []
     for part in output.split(REDRAWN):
         terminal.take(part)
         seen.append(terminal.lines)
