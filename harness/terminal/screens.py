@@ -92,7 +92,11 @@ class LiveScreen:
         )
 
     def open(self) -> None:
+        """Begin to draw. Until `close`, others print whole lines above, and find no terminal for bars of their own."""
+        before = sys.stderr
         self._live.start()
+        if sys.stderr is not before:
+            sys.stderr.isatty = lambda: False  # type: ignore[method-assign]
 
     def close(self) -> None:
         self._live.stop()

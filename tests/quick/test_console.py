@@ -114,9 +114,11 @@ def test_an_error_closes_the_screen_and_what_is_said_afterwards_is_plain(on_a_te
     before = sys.stderr
     with suppress(KeyboardInterrupt), console.progress() as screen:
         screen.phase("load", "nothing")
+        assert not sys.stderr.isatty(), "an installer prints lines then, and no bar"
         raise KeyboardInterrupt
 
     assert sys.stderr is before
+    assert sys.stderr.isatty()
     capsys.readouterr()
     console.note("plain")
     assert capsys.readouterr().err == "plain\n"
