@@ -18,13 +18,13 @@ import typer
 from typer.exceptions import TyperException
 
 from harness import __version__
-from harness.cli import panels
-from harness.cli.common_flags import Json
+from harness.cli import examples, panels
+from harness.cli.common_flags import Json, with_quiet
 from harness.model import Exit, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.services import owners
 from harness.terminal import console
-from harness.terminal.command_end import COMPLETING, PROGRAM, json_last
+from harness.terminal.command_end import COMPLETING, PROGRAM, flags_last
 
 
 class Place(NamedTuple):
@@ -33,24 +33,25 @@ class Place(NamedTuple):
     module: str  # in harness/cli/
     name: str  # a function in it, or a Typer application if the command has subcommands
     heading: str
+    is_long: bool = False  # it shows its progress, and has --quiet
 
 
 COMMANDS = {
-    "run": Place("run", "run", panels.RUNS),
-    "recheck": Place("recheck", "recheck", panels.RUNS),
-    "report": Place("recheck", "report", panels.RUNS),
+    "run": Place("run", "run", panels.RUNS, is_long=True),
+    "recheck": Place("recheck", "recheck", panels.RUNS, is_long=True),
+    "report": Place("recheck", "report", panels.RUNS, is_long=True),
     "ls": Place("ls_rm", "ls", panels.RUNS),
     "rm": Place("ls_rm", "rm", panels.RUNS),
     "tape": Place("tape", "tape", panels.RUNS),
-    "bench": Place("bench", "bench", panels.ITSELF),
-    "search": Place("search", "search", panels.EXPERIMENTS),
-    "chaos": Place("chaos", "chaos", panels.EXPERIMENTS),
-    "compare": Place("compare", "compare", panels.EXPERIMENTS),
-    "gate": Place("gate", "gate", panels.EXPERIMENTS),
+    "bench": Place("bench", "bench", panels.ITSELF, is_long=True),
+    "search": Place("search", "search", panels.EXPERIMENTS, is_long=True),
+    "chaos": Place("chaos", "chaos", panels.EXPERIMENTS, is_long=True),
+    "compare": Place("compare", "compare", panels.EXPERIMENTS, is_long=True),
+    "gate": Place("gate", "gate", panels.EXPERIMENTS, is_long=True),
     "trend": Place("trend", "trend", panels.EXPERIMENTS),
-    "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS),
-    "replay": Place("replay", "replay", panels.RUNS),
-    "selftest": Place("selftest", "selftest", panels.ITSELF),
+    "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS, is_long=True),
+    "replay": Place("replay", "replay", panels.RUNS, is_long=True),
+    "selftest": Place("selftest", "selftest", panels.ITSELF, is_long=True),
     "audit": Place("audit", "audit", panels.RUNS),
     "up": Place("services", "up", panels.SETTING_UP),
     "down": Place("services", "down", panels.SETTING_UP),
@@ -67,12 +68,14 @@ def imported(name: str) -> Any:
     """Import a command's function or application, and convert it to a Typer command."""
     found = _found(COMMANDS[name])
     if not isinstance(found, typer.Typer):
+        found = with_quiet(found) if COMMANDS[name].is_long else found
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
         found = alone
     command: Any = typer.main.get_command(found)
     command.rich_help_panel = COMMANDS[name].heading
     panels.in_plain_words(command)
+    examples.add_to(command, name)
     return command
 
 
@@ -111,6 +114,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    epilog=examples.text(""),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -123,6 +127,7 @@ def root(
     as_json: Json = False,
 ) -> None:
     """Check whether a stream processor counts right, and measure how fast it is."""
+    console.quieten(False)  # until a command reads its own --quiet
     if version:
         print(json.dumps({"version": __version__, "exit": Exit.PASS}) if as_json else f"{PROGRAM} {__version__}")
     elif context.invoked_subcommand is None and as_json:
@@ -146,7 +151,7 @@ def called(arguments: Sequence[str]) -> int:
     for sentence in owners.sweep():
         console.say(sentence)
     try:
-        with program.make_context(PROGRAM, json_last(arguments)) as context:
+        with program.make_context(PROGRAM, flags_last(arguments)) as context:
             program.invoke(context)
     except typer.Exit as end:
         return end.exit_code

@@ -30,13 +30,13 @@ def bench(
     with children.guard():
         if search:
             proved = []
-            for each in proof.prove_all(proof.QUICK if quick else proof.SEARCHES, console.say):
+            for each in proof.prove_all(proof.QUICK if quick else proof.SEARCHES, console.note):
                 proved.append(each)
                 # A class takes minutes: show its result now.
-                console.say(f"  {proof.said(each)}")
+                console.note(f"  {proof.said(each)}")
             found, told = proof.as_objects(proved), list(proof.lines(proved))
         else:
-            benched = benches.bench(quick=quick, say=console.say)
+            benched = benches.bench(quick=quick, say=console.note)
             found, told = msgspec.to_builtins(benched), list(benches.lines(benched))
     if as_json:
         answer({"command": "bench", "environment": environment.describe(), "bench": found})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,14 +15,32 @@ import typer
 
 from harness.cli import shell_completion
 from harness.model import Exit
+from harness.terminal import console
 
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. Allowed anywhere in the line.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", help="Show no progress, and of the result only the verdict. Allowed anywhere.")
+]
 Run = Annotated[
     Path, typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=shell_completion.run)
 ]
+
+
+def with_quiet(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--quiet` to a command that takes long. harness/terminal/screens.py obeys it."""
+
+    @functools.wraps(command)
+    def obeying(*args: Any, quiet: bool = False, **values: Any) -> None:
+        console.quieten(quiet)
+        command(*args, **values)
+
+    own = inspect.signature(command, eval_str=True)
+    flag = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
+    obeying.__signature__ = own.replace(parameters=[*own.parameters.values(), flag])  # type: ignore[attr-defined]
+    return obeying
 
 
 def answer(told: Mapping[str, Any], code: int = Exit.PASS) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import Json, answer
+from harness.cli.common_flags import Json, answer, with_quiet
 from harness.cli.panels import Commands
 from harness.drivers import class_archives
 from harness.engines import environments, fake, manifest, removal
@@ -52,11 +52,12 @@ def _workloads(found: EngineManifest) -> list[str]:
 
 
 @app.command("add")
+@with_quiet
 def add(engine: Engine, as_json: Json = False) -> None:
     """Install an engine's dependencies without running it."""
     found = manifest.load(engine)
     with children.guard():
-        environments.prepare(found, console.say)
+        environments.prepare(found, console.note)
     if found.archive:
         class_archives.of_engine(found)
     if as_json:

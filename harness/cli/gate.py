@@ -137,7 +137,7 @@ def gate(
         GateRequest(base, head, too_slow, budget * 60, flags, engine, burst or 0, saves), out
     )
     for said in _kept(reports_gated.read(Folder(path)), saves, history_at):
-        console.say(said)
+        console.note(said)
     # A threshold that was typed is a usage error if the measurement can't resolve it; the default one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
     if as_json:

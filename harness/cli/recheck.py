@@ -44,7 +44,7 @@ def recheck(run: Run, as_json: Json = False) -> None:
 def _judged_again(run_dir: Store) -> Result:
     """Judge a stored run in a function of its own, so that the memory for its events is free before a page is drawn."""
     with console.progress() as screen:
-        screen.phase("judge")
+        screen.phase("judge", "the verdict")
         stored = StoredRun(run_dir)
         verdict = judge(stored)
         verdict_file.keep(run_dir, verdict)

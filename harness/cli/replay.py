@@ -26,6 +26,8 @@ def replay(
         print(json.dumps({**told, "sentence": found.sentence, **msgspec.to_builtins(found)}))
     else:
         rows = [[line.what, line.before, line.again, "" if line.same else "differs"] for line in found.lines]
-        print(console.table(rows, ("", "before", "again", "")))
-        print(f"{found.sentence}\n{found.again}")
+        head = f"{found.outcome.value}  {found.sentence}"
+        console.show_result(
+            [head, "", console.table(rows, ("", "before", "again", "")), "", found.again], found.outcome
+        )
     raise typer.Exit(found.exit_code)

@@ -73,12 +73,15 @@ def _foretell(spec: RunSpec) -> None:
         from harness.measuring import steady
 
         times_ms = (spec.tape.warmed_ms, spec.tape.load_ms, spec.window_ms)
-        console.say(steady.foretold(*(time_ms / 1000 for time_ms in times_ms)))
+        console.note(steady.foretold(*(time_ms / 1000 for time_ms in times_ms)))
 
 
 def _list_scenarios(as_json: bool) -> None:
-    found = plan.scenarios()
+    from harness.cli import scenario_list
+
+    found = plan.scenario_groups()
     if as_json:
-        answer({"scenarios": [{"name": name, "what": what} for name, what in found.items()]})
+        rows = scenario_list.rows(found)
+        answer({"scenarios": [{"name": name, "group": group, "what": what} for group, name, what in rows]})
     else:
-        print(console.table([*found.items()], ("name", "what")))
+        print(scenario_list.shown(found))

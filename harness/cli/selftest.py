@@ -18,7 +18,7 @@ def selftest(
     as_json: Json = False,
 ) -> None:
     """Test the checker with planted bugs, sinks of known guarantee, and checkers that are wrong on purpose."""
-    found = drive.selftest(clean, seed, console.say)
+    found = drive.selftest(clean, seed, console.note)
     if as_json:
         print(json.dumps(report.as_object(found)))
     else:

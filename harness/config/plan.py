@@ -59,10 +59,26 @@ SAME_NAME = (  # keys that are copied to fields of a run
 )
 
 
+# Each shipped scenario begins with a comment: its group, a colon, and what it is.
+SCENARIO_GROUPS = ("correctness", "faults", "speed", "life of a job", "questions")
+
+
 def scenarios() -> dict[str, str]:
-    """Return the first comment line of each shipped scenario by its name."""
-    found = {name: path.read_text(encoding="utf-8").splitlines() for name, (path, _) in sorted(_shipped().items())}
-    return {name: lines[0].lstrip("# ") for name, lines in found.items()}
+    """Return what each shipped scenario is by its name."""
+    return {name: what for name, (_, what) in _described().items()}
+
+
+def scenario_groups() -> dict[str, dict[str, str]]:
+    """Return the shipped scenarios by group."""
+    found = _described().items()
+    return {group: {name: what for name, (own, what) in found if own == group} for group in SCENARIO_GROUPS}
+
+
+def _described() -> dict[str, tuple[str, str]]:
+    """Read the group and the description of each shipped scenario."""
+    firsts = {name: path.read_text(encoding="utf-8").partition("\n")[0] for name, (path, _) in _shipped().items()}
+    parts = {name: firsts[name].lstrip("# ").partition(": ") for name in sorted(firsts)}
+    return {name: (group, what) for name, (group, _, what) in parts.items()}
 
 
 def _shipped() -> dict[str, tuple[Path, str]]:

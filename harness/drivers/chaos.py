@@ -163,16 +163,16 @@ def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
     def keep(ran: Ran) -> None:
         done.append(ran)
         done.sort(key=lambda each: wanted.index(each.case))
-        console.say(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
+        console.note(f"  case {wanted.index(ran.case) + 1} is {ran.seen}: {ran.sentence}")
         if ran.is_again:
-            console.say("  It ran in parallel with another run, and is repeated alone.")
+            console.note("  It ran in parallel with another run, and is repeated alone.")
         experiment.save("chaos", settings=public, environment=machine, wanted=wanted, done=done)
 
     if (jobs := jobs_of(settings, wanted)) > 1:
         Beside(experiment, wanted, done, keep, lambda case: _twin(experiment, case, done)).drive(jobs)
     else:
         for case in chaos.pending(wanted, done):
-            console.say(chaos.announced(case, wanted))
+            console.note(chaos.announced(case, wanted))
             keep(made(experiment, settings, case, _twin(experiment, case, done)))
     write_page(experiment)
     return card_of(experiment)

@@ -25,14 +25,16 @@ from harness.model import Exit, UsageError
 from harness.runner.run import JUDGE
 from harness.services.kafka import FRUGAL
 from harness.terminal.command_end import deafen, ended
-from harness.terminal.console import PlainProgress
+from harness.terminal.screens import PlainScreen
+
+EVERY_S = 1.0  # the command shows the newest line of each worker
 
 
-class Teller(PlainProgress):
+class Teller(PlainScreen):
     """The screen of a worker: a file that another process may read at any time, so it is replaced as a whole."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(lambda line: self.say(line=line))
+        super().__init__(lambda line: self.say(line=line), EVERY_S)
         self._path, self._told = path, Told()
 
     def say(self, **news: Any) -> None:
@@ -41,9 +43,9 @@ class Teller(PlainProgress):
         part.write_bytes(msgspec.json.encode(self._told))
         part.replace(self._path)
 
-    def phase(self, name: str, detail: str = "") -> None:
+    def phase(self, name: str, waits_for: str = "") -> None:
         self._told = msgspec.structs.replace(self._told, closed=self._told.closed or name == JUDGE)
-        super().phase(name, detail)
+        super().phase(name, waits_for)
 
     @contextmanager
     def screens(self) -> Iterator[Teller]:

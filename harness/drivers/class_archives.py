@@ -56,15 +56,15 @@ def _train(flags: Mapping[str, object]) -> None:
         spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, manifests.load)
         surroundings = one_run.prepare(spec, engine_manifest)
         if _lacking(spec, engine_manifest, surroundings):
-            console.say("Writing archives of Java classes, so that the next start is faster. Ctrl-C skips this.")
+            console.note("Writing archives of Java classes, so that the next start is faster. Ctrl-C skips this.")
             for sentence in _make(spec, engine_manifest, surroundings):
-                console.say(f"The next start is no faster: {sentence}.")
+                console.note(f"The next start is no faster: {sentence}.")
     except Stopped as by:
-        console.say(f"Skipped by {by.name}: the next run writes the archives.")
+        console.note(f"Skipped by {by.name}: the next run writes the archives.")
     except (HarnessError, UsageError) as error:
-        console.say(f"The next start is no faster. {error}")
+        console.note(f"The next start is no faster. {error}")
     except Exception as error:  # noqa: BLE001 - see the docstring
-        console.say(f"The next start is no faster: {summary(error)}.")
+        console.note(f"The next start is no faster: {summary(error)}.")
 
 
 def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> Sequence[Archive]:
@@ -75,7 +75,7 @@ def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surround
     """Make the missing archives and return the errors."""
     os.nice(LOW_PRIORITY)
     with (
-        archives.alone(console.say),
+        archives.alone(console.note),
         removal.in_use(engine_manifest),
         tempfile.TemporaryDirectory(prefix="streamgauge-training-") as place,
         children.guard(),

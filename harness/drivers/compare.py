@@ -73,7 +73,7 @@ def begin(
                 f"Leave it out."
             )
     for manifest in needed.values():
-        environments.prepare(manifest, console.say)
+        environments.prepare(manifest, console.note)
     experiment = Folder.create(out.absolute(), "compare")
     machine = environment.describe()
     experiment.save("compare", asked=_public(asked), environment=machine, wanted=wanted, done=[], searches={})
@@ -139,14 +139,14 @@ def _drive(experiment: Folder, asked: CompareRequest) -> None:
     took_s: list[float] = []
     for case in compare.pending(wanted, done):
         left = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
-        console.say(
+        console.note(
             f"run {len(done) + 1} of {len(wanted)}: {case.leg} on {case.engine}, seed {case.seed}; "
             f"about {left / 60:.0f} minutes left"
         )
         began_s = time.monotonic()
         done.append(_run(experiment, asked, case, done))
         took_s.append(time.monotonic() - began_s)
-        console.say(f"  {done[-1].outcome.value}: {done[-1].sentence}")
+        console.note(f"  {done[-1].outcome.value}: {done[-1].sentence}")
         keep()
     for engine in asked["engines"] if asked["search"] else ():
         own, spec, manifest = _search(experiment, asked, engine, searches.get(engine))

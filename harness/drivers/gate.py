@@ -73,8 +73,8 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     with (
         experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a complete run"),
         children.guard(),
-        made(candidates[0], logs, console.say) as base,
-        made(candidates[1], logs, console.say) as head,
+        made(candidates[0], logs, console.note) as base,
+        made(candidates[1], logs, console.note) as head,
     ):
         sinks = [candidate.sink for candidate in candidates]
         engines = {BASE: (base, sinks[0]), HEAD: (head, sinks[1]), AGAIN: (base, sinks[0])}
@@ -137,7 +137,7 @@ class _Gate:
 
     def drive(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> Gated:
         named = REFERENCE if self.then else self.asked.base
-        console.say(f"{named} and {self.asked.head} start together, the first of them twice: {self.placed.words}")
+        console.note(f"{named} and {self.asked.head} start together, the first of them twice: {self.placed.words}")
         self.watch.rounds_begin()
         broken = ""
         try:
@@ -185,7 +185,7 @@ class _Gate:
         left_s = self.asked.budget_s - (time.monotonic() - self.begun_s)
         self.planned = gate.planned(left_s, took_s, self.settings.most_starts)
         events = self.settings.round_stretches * self.settings.stretch_events
-        console.say(
+        console.note(
             f"a start took {took_s:.0f} s, with {many(rounds, 'round')} of {events:,} events: "
             f"{self.planned} starts are planned"
         )
@@ -208,7 +208,7 @@ class _Gate:
     def _is_known(self) -> bool:
         found = self._effects() if self._is_right() else ()
         said = gate.in_words(found[0]) if found else "too few starts to compare yet"
-        console.say(f"  {many(self.starts, 'start')}: {said}")
+        console.note(f"  {many(self.starts, 'start')}: {said}")
         return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
 
     def _effects(self, declined: str = "") -> tuple[Effect, ...]:

@@ -68,12 +68,12 @@ def drive(experiment: Folder) -> Calibrated:
     with experiment.going_on(f"`streamgauge gate --calibrate --resume {short_path(experiment.path)}` resumes it"):
         while len(took := _took(experiment)) < asked.starts:
             number = len(took) + 1
-            console.say(
+            console.note(
                 f"start {number} of {asked.starts}: {len(ARMS)} engines, up to {asked.settings.rounds} rounds of each"
             )
             added = _record(experiment, number, asked, took)
             _keep(experiment, asked, [*took, added], experiment.load("environment", dict[str, Any]))
-        console.say(f"{calibrate.GATES:,} gates are drawn for each line")
+        console.note(f"{calibrate.GATES:,} gates are drawn for each line")
         found = _answer(experiment, asked, took)
         experiment.finished(Outcome.PASS, f"{found.rounds} rounds of each arm in {found.starts} starts")
     return found
@@ -99,7 +99,7 @@ def _record(experiment: Folder, number: int, asked: CalibrationRequest, before: 
     logs.mkdir(parents=True, exist_ok=True)
     _file(experiment, number).unlink(missing_ok=True)
     candidate, begun_s = _candidate(asked), time.monotonic()
-    with children.guard(), made(candidate, logs, console.say) as engine, broker(logs) as kafka:
+    with children.guard(), made(candidate, logs, console.note) as engine, broker(logs) as kafka:
         sides = Sides(experiment, _file(experiment, number), kafka, asked.flags, placement(), start=number)
         for arm in ARMS:
             sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))

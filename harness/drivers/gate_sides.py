@@ -43,10 +43,11 @@ from harness.load.burst_load import Bursts
 from harness.metering.counted_work import CountedWork
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from harness.rundir.store import Store
-from harness.runner.screen import NullScreen
+from harness.runner.screen import NullScreen, Screen
 from harness.runner.world.real import RealWorld
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
+from harness.util.texts import many
 from harness.util.wait import ends_within
 
 SCENARIO = "calm"
@@ -114,6 +115,7 @@ class Sides:
         self._sides: dict[str, Side] = {}
         self.round_stretches = 1
         self.oddities: set[str] = set()  # sentences on engines that left their cores
+        self._screen: Screen = NullScreen()
 
     def add(self, name: str, engine: str, sink: str, settings: Settings) -> None:
         at = self._kafka.address.bootstrap
@@ -139,13 +141,19 @@ class Sides:
     @contextmanager
     def up(self, settings: Settings) -> Iterator[None]:
         """Start and warm up all sides; at the end, wait until all are judged. The caller reports early ends."""
+        with console.progress() as self._screen, self._up(settings):
+            yield
+
+    @contextmanager
+    def _up(self, settings: Settings) -> Iterator[None]:
         begun_s, sides = time.monotonic(), self._sides.values()
+        self._screen.phase("start", f"the first counts by {many(len(sides), 'engine')}")
         try:
             for side in sides:
                 side.start()
             for side in sides:
                 side.await_ready()
-            console.say(f"start {self._start}: all engines have answered after {time.monotonic() - begun_s:.0f} s")
+            console.note(f"start {self._start}: all engines have answered after {time.monotonic() - begun_s:.0f} s")
             with self._pinned():
                 self._warm_up(settings)
                 yield
@@ -156,6 +164,7 @@ class Sides:
                 side.stop()
             raise
         finally:
+            self._screen.phase("judge", "the last counts of all engines, and the verdicts")
             for side in sides:
                 side.end()
             for side in sides:
@@ -181,6 +190,7 @@ class Sides:
 
     def _warm_up(self, settings: Settings) -> None:
         """Warm up all sides at the same time with the same load: a side that waits for the others gets cold again."""
+        self._screen.phase("warm-up", f"{settings.warm_up_s:.0f} s of load, and idle engines")
         self._together(Side.strike)  # a killed engine takes as long to return as it took to start
         self._pin()
         begun_s = time.monotonic()
@@ -204,6 +214,7 @@ class Sides:
     def rounds(self, most: int) -> Iterator[list[Round]]:
         """Yield one round of each side at a time, after writing it to disk, until the time for rounds is used up."""
         begun_s = time.monotonic()
+        self._screen.phase("rounds", f"at most {many(most, 'round')}")
         with self._rounds.open("ab") as file:
             for number, names in enumerate(order(tuple(self._sides), most)):
                 if are_enough(number, time.monotonic() - begun_s):

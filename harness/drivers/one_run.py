@@ -83,11 +83,11 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
         if not spec.redis:
             find_server()
         if not spec.kafka:
-            jvm.jars("services", console.say)
+            jvm.jars("services", console.note)
     batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
     for other in (*job.others(spec.fault, engine_manifest), *batch):
-        environments.prepare(other, console.say)
-    return environments.prepare(engine_manifest, console.say)
+        environments.prepare(other, console.note)
+    return environments.prepare(engine_manifest, console.note)
 
 
 def drive(
@@ -212,7 +212,7 @@ def report(stored: StoredRun, verdict: Verdict, screen: Screen) -> Result:
     from reports.exports import annotation, junit, markdown
     from reports.result import read
 
-    screen.phase("measure", "measuring latency, cost, steadiness and recovery")
+    screen.phase("measure", "latency, cost, steadiness and recovery")
     run_dir, measurement = stored.store, measure.save(stored, verdict)
     verdict = with_objective(verdict, measurement, stored.spec.objective_p99_ms, _starved(run_dir))
     verdict_file.keep(run_dir, verdict)

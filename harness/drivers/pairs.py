@@ -51,7 +51,7 @@ def drive(experiment: Folder) -> Paired:
     asked: PairsRequest = experiment.load("asked", PairsRequest)
     pairs = _Pairs(experiment, asked, placement())
     with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
-        console.say(f"two engines at a time: {pairs.placed.words}")
+        console.note(f"two engines at a time: {pairs.placed.words}")
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):
                 pairs.measure(number, before)
@@ -79,7 +79,7 @@ class _Pairs:
 
     def measure(self, number: int, progress: Progress) -> None:
         first, second = progress.pair.sides
-        console.say(f"pair {number}: {first} and {second}")
+        console.note(f"pair {number}: {first} and {second}")
         logs = self.experiment.path / "logs" / str(number)
         logs.mkdir(parents=True, exist_ok=True)
         with children.guard(), broker(logs) as kafka:
@@ -88,7 +88,7 @@ class _Pairs:
                 self._keep(progress)
         if found := paired.read(self.experiment).found.between(first, second):
             for said in (found.sentence, *found.notes):
-                console.say(f"  {said}")
+                console.note(f"  {said}")
 
     def _keep(self, now: Progress) -> None:
         done = {each.pair: each for each in self.begun()} | {now.pair: now}
@@ -122,5 +122,5 @@ def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progre
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events
-    console.say(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} starts are planned")
+    console.note(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} starts are planned")
     return replace(now, planned=starts, round_stretches=round_stretches)

@@ -95,14 +95,14 @@ class Beside:
         self._workers: list[Worker] = []
 
     def drive(self, jobs: int) -> None:
-        with children.guard(), console.board() as board, self._in_order():
+        with children.guard(), console.progress() as screen, self._in_order():
             folder = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-chaos-")))
             while True:
                 self._collect()
                 self._begin(jobs, folder)
                 if not self._workers:
                     return
-                board.show([worker.line for worker in self._workers])
+                screen.show([worker.line for worker in self._workers])
                 time.sleep(POLL_EVERY_S)
 
     def _collect(self) -> None:
@@ -119,7 +119,7 @@ class Beside:
             if case is None:
                 return
             number = self._wanted.index(case)
-            console.say(chaos.announced(case, self._wanted))
+            console.note(chaos.announced(case, self._wanted))
             self._workers.append(Worker(self._experiment, number, case, self._twin(case), folder / f"{number}.json"))
             for worker in self._workers if len(self._workers) > 1 else ():
                 worker.beside = True

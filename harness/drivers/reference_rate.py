@@ -73,7 +73,7 @@ def _kept() -> Kept | None:
 
 def measured(out: Path) -> Unit:
     """Measure by a run below `out`. If it has no figures, the error gives the reason."""
-    console.say(
+    console.note(
         f"measuring the reference engine on this machine: frozen for {SETTINGS.frozen_s} s at "
         f"{SETTINGS.catch_up_per_s:,.0f}/s"
     )
@@ -90,5 +90,5 @@ def measured(out: Path) -> Unit:
     if not figures.keys() >= {"catch_up_per_s", BUSY_CPU}:
         why = result.withheld or result.verdict.sentence
         raise HarnessError(f"The reference engine could not be measured: {why.rstrip('.')}. See {result.path}.")
-    console.say(f"  {figures['catch_up_per_s']:,.0f} events/s, {three_digits(figures[BUSY_CPU])} CPU-s per million")
+    console.note(f"  {figures['catch_up_per_s']:,.0f} events/s, {three_digits(figures[BUSY_CPU])} CPU-s per million")
     return Unit(figures["catch_up_per_s"], figures[BUSY_CPU], SETTINGS.catch_up_per_s)

@@ -40,7 +40,7 @@ def _drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest, r
     results: list[Result] = []
 
     def run_round(each: RunSpec) -> repeat.Round:
-        console.say(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
+        console.note(f"round {len(results) + 1} of {rounds}, seed {each.tape.seed}")
         results.append(one_run.drive(each, engine_manifest, experiment.runs))
         return _round(results[-1])
 

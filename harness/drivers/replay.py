@@ -18,7 +18,7 @@ from harness.experiments.chaos import Seen, classified
 from harness.faults.when import words
 from harness.judging.checks import question
 from harness.judging.stored_run import StoredRun
-from harness.model import HIDDEN, EngineManifest, Exit, FaultReport, Outcome, RunSpec, UsageError
+from harness.model import HIDDEN, EngineManifest, FaultReport, Outcome, RunSpec, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
 
 
@@ -59,15 +59,19 @@ class Replayed:
         return all(line.same for line in self.lines)
 
     @property
-    def exit_code(self) -> int:
+    def outcome(self) -> Outcome:
         if not self.known:
-            return Exit.UNKNOWN
-        return Exit.PASS if self.same else Exit.FAIL
+            return Outcome.UNKNOWN
+        return Outcome.PASS if self.same else Outcome.FAIL
+
+    @property
+    def exit_code(self) -> int:
+        return self.outcome.exit_code
 
     @property
     def sentence(self) -> str:
         if not self.known:
-            return "unknown whether the outcome is the same, because one of the two runs is UNKNOWN"
+            return "one of the two runs is UNKNOWN, so their outcomes can't be compared"
         unlike = [line.what for line in self.lines if not line.same]
         return f"the outcome differs: {', '.join(unlike)}" if unlike else "the outcome is the same"
 

@@ -107,7 +107,7 @@ class _Search:
 
     def all(self) -> None:
         settings = self._settings
-        console.say("\n".join(_told(self._spec, settings, self._manifest, self._experiment.path)))
+        console.note("\n".join(_told(self._spec, settings, self._manifest, self._experiment.path)))
         if not self._units:
             self._measure_unit(reference_rate.of_this_start if settings.lives == 1 else reference_rate.measured)
         while not search.finished(settings, self._lives):
@@ -126,13 +126,13 @@ class _Search:
         try:
             self._units.append(measured(self._experiment.path / "units"))
         except HarnessError as error:
-            console.say(f"  {error}")
+            console.note(f"  {error}")
         self._keep()
 
     def _live(self) -> None:
         settings, lives = self._settings, self._lives
         number, left_s = sum(life.whole for life in lives) + 1, search.left_s(settings, lives)
-        console.say(f"engine run {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
+        console.note(f"engine run {number} of {settings.lives}; at most {left_s / 60:.0f} min left")
         offered = search.of_a_life(settings, next(iter(read(self._experiment).lived), ()))
         lived, life = _live(self._experiment, search.spec_of_a_life(self._spec, settings), offered, self._manifest)
         lives.append(lived)

@@ -18,6 +18,7 @@ from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, Usa
 from harness.rundir import markers
 from harness.rundir.store import READABLE, Store, made_ms, new_folder
 from harness.services.owners import owner_mark
+from harness.terminal import console
 from harness.terminal.command_end import UnderWay, under_way
 
 T = TypeVar("T")
@@ -104,9 +105,9 @@ class Folder:
 
     @contextmanager
     def going_on(self, next_step: str) -> Iterator[None]:
-        """Record the begin, or the resumption, and an early end."""
+        """Record the begin, or the resumption, and an early end. All runs within share one screen."""
         self.history.tell(BEGUN, owner=owner_mark())
-        with under_way(UnderWay(self.path, self.path, next_step), self.history.tell):
+        with under_way(UnderWay(self.path, self.path, next_step), self.history.tell), console.progress():
             yield
 
     def holds(self, key: str) -> bool:

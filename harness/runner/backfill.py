@@ -16,6 +16,7 @@ from harness.rundir.store import Store
 from harness.runner.result_polling import covers
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
+from harness.util.texts import many
 
 POLL_EVERY_S = 0.1
 
@@ -37,8 +38,9 @@ class Backfilling:
     def all(self, stream: Spent, *, kill: bool) -> Backfill:
         """Run the batch. `stream` is the cost of the stream from its last start until it was done."""
         engine = self._engine
-        what = f"{engine.manifest.id} counts {sum(self._ends.values()):,} records in a batch job"
-        self._screen.phase("backfill", f"{what}, and is killed half-way through" if kill else what)
+        killed = ", killed half-way through" if kill else ""
+        records = many(sum(self._ends.values()), "record")
+        self._screen.phase("backfill", f"a batch job of {engine.manifest.id} over {records}{killed}")
         began_ms = self._since_ms = self._clock.now_ms()
         if kill:
             engine.arm(HALF_WRITTEN, 0)

@@ -22,7 +22,7 @@ class Behind(Run):
         with one watermark for all partitions would find older ones late."""
         page = self._begin_load()
         seconds, watch = f"{self.schedule.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
-        self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds}{watch}")
+        self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds} in Kafka{watch}")
         self._wait_until(lambda: self.fleet.status().sent >= self.schedule.warm_up_total)
         self.put_away()
         self.opening = self.marking.open_at(self.epoch_ms - 1)
@@ -42,7 +42,8 @@ class Behind(Run):
         started_ms = self.clock.now_ms()
         waiting = sum(self.log.ends().values()) - len(self.opening)
         self._tell("backlog", waiting=waiting)
-        self.screen.phase("engine", f"{self.spec.engine} starts with {many(waiting, 'event')} waiting in Kafka")
+        behind = f"with {many(waiting, 'event')} waiting in Kafka"
+        self.screen.phase("engine", f"the first counts by {self.spec.engine}, {behind}")
         self.engine.start()
         self._await_answers(self.opening, started_ms)
         self._send_load("")

@@ -49,7 +49,7 @@ class EvidenceCollector:
         with ThreadPoolExecutor(max_workers=1) as beside:
             stop = beside.submit(engine.stop)
             yield
-            self._screen.phase("stop", f"{engine.manifest.id}, and all results once more")
+            self._screen.phase("stop", f"the end of {engine.manifest.id}, and all results once more")
             stop.result()
 
     def _read_again(self, *, asked: bool) -> None:

@@ -28,11 +28,12 @@ class FromHistory(Behind):
         """Wait until Kafka has all of it: sent records may still be in transit."""
         self._wait_until(lambda: sum(self.log.ends().values()) >= self.schedule.warm_up_total)
         seconds = self.spec.tape.history_ms / 1000
-        self.screen.phase("history", f"{seconds:g} s of events are written to files")
+        self.screen.phase("history", f"{seconds:g} s of events in files")
         seam = self.log.move_to_files(self.epoch_ms - self.spec.tape.backlog_ms)
         self._tell("history", seam=seam)
         files, gone = (sum(offsets) for offsets in (seam.ends, seam.begins))
-        self.screen.phase("history", f"{many(files, 'event')} are in files, {gone:,} of them only there")
+        written = f"{many(files, 'event')} are in files, {gone:,} of them only there"
+        self.screen.phase("history", f"the load start; {written}")
 
     @property
     def _lead_ms(self) -> int:

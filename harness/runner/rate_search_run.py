@@ -74,7 +74,7 @@ class RateSearchRun(Run):
         self._end_load()
 
     def _show(self, piece: Piece, more: str) -> None:
-        self.screen.phase("load", f"{piece.rate_per_s:,.0f}/s, {piece.why.value}{more}")
+        self.screen.phase("load", f"the end of {piece.rate_per_s:,.0f}/s ({piece.why.value}){more}")
 
     def _end_early(self, stopped: Stopped) -> None:
         """End the load and judge what was offered so far, since it took minutes. A second signal aborts."""
@@ -82,7 +82,7 @@ class RateSearchRun(Run):
             raise Stopped(stopped.exit_code - 128)
         self.stopped = stopped
         self.screen.phase(
-            "load", f"{stopped.name}: no further rate is offered, and the load so far is judged; {ONCE_MORE}"
+            "load", f"the end of the load after {stopped.name}; what was sent will be judged; {ONCE_MORE}"
         )
         self._end_growth()
 

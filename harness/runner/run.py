@@ -172,7 +172,8 @@ class Run:
 
     # 2. Compute the expected counts from the tape before any engine exists.
     def fold(self) -> None:
-        self.screen.phase("seal", f"{many(self.schedule.total, 'event')} from seed {self.spec.tape.seed}")
+        total, seed = many(self.schedule.total, "event"), self.spec.tape.seed
+        self.screen.phase("seal", f"the expected counts of {total}, seed {seed}")
         self.expected = self.oracle.plan(self.schedule.sealed_blocks())
 
     # 3. Seal the tape and the plan: all randomness is used up, and the expectation is fixed.
@@ -191,9 +192,8 @@ class Run:
         self.store.write_table("expected.parquet", self.expected)
 
     def close(self) -> None:
-        self.screen.phase(
-            "stop", ONCE_MORE if isinstance(sys.exception(), Stopped) else "everything that the run started"
-        )
+        hurry = f"; {ONCE_MORE}" if isinstance(sys.exception(), Stopped) else ""
+        self.screen.phase("stop", f"the end of all that the run started{hurry}")
         self.world.close()
 
     # Open the services. No fault needs undoing before that.
@@ -225,9 +225,8 @@ class Run:
 
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
-        self.screen.phase(
-            "engine", f"{self.spec.engine} must answer {many(self.spec.tape.partitions, 'opening event')}"
-        )
+        opening_events = many(self.spec.tape.partitions, "opening event")
+        self.screen.phase("engine", f"the count of {opening_events} by {self.spec.engine}")
         started_ms = self.opened_ms
         if not self.engine.starts:
             started_ms = self.clock.now_ms()
@@ -316,7 +315,7 @@ class Run:
         """Wait for the load start: some questions begin with a window, which may be a minute away."""
         begin_ms = self.epoch_ms - self.schedule.warm_up_ms
         if begin_ms - self.clock.now_ms() > SOON_MS:
-            self.screen.phase("wait", f"until {clock(begin_ms)}, because the load starts with a new window")
+            self.screen.phase("wait", f"{clock(begin_ms)}, when the load starts with a new window")
         while self.clock.now_ms() < begin_ms:
             self._tick()
 
@@ -331,7 +330,7 @@ class Run:
     def drain(self) -> EngineReport:
         if self.idle_detector:
             return self._drain_by_results(self.idle_detector)
-        self.screen.phase("drain", "until the whole log is done and the results are stable")
+        self.screen.phase("drain", "the end of the log, and stable results")
         try:
             self._drain_by_progress()
         except BehindByProgress as gone:
@@ -373,7 +372,7 @@ class Run:
 
     def _drain_by_results(self, idle_detector: IdleDetector) -> EngineReport:
         """Drain an engine without progress: see harness/runner/idle_rule.py."""
-        self.screen.phase("drain", "until the closing events are counted and the results are stable")
+        self.screen.phase("drain", "the count of the closing events, and stable results")
         self._finish_fault()
         rule = idle_detector.rule
         if why := idle_detector.never_comes(self._close, self._tick_for):
@@ -392,7 +391,7 @@ class Run:
     def read(self, report: EngineReport) -> None:
         EvidenceCollector(self.world, self.store, self.screen, self._tell, self.life).all(report)
         if kept := self.states.kept:
-            self.screen.phase("state", f"of {many(kept, 'batch', 'batches')}, by a reader of the same engine")
+            self.screen.phase("state", f"the state after {many(kept, 'batch', 'batches')}, read by the same engine")
             self.states.read()
 
     # On request: a batch over the same input. It needs the services, and runs after all else is on disk.
@@ -403,7 +402,7 @@ class Run:
 
     # 8 and 9. Judge from the files alone; the caller reports from the same files.
     def conclude(self) -> Verdict:
-        self.screen.phase(JUDGE)
+        self.screen.phase(JUDGE, "the verdict")
         files = digests.of_files(self.store)
         self._tell(digests.CLOSED, notes=self._notes(), files=files)
         digests.write(self.store, files)

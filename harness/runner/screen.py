@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
+
+from harness.terminal.progress_lines import Facts
+from harness.terminal.screens import NullScreen
+
+__all__ = ["NullScreen", "Screen"]
 
 
 class Screen(Protocol):
-    def phase(self, name: str, detail: str = "") -> None: ...
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
-
-
-class NullScreen:
-    """A screen without output."""
-
-    def phase(self, name: str, detail: str = "") -> None: ...
-    def update(self, facts: Mapping[str, str | float | int]) -> None: ...
+    def phase(self, name: str, waits_for: str = "") -> None: ...
+    def update(self, facts: Facts) -> None: ...

@@ -31,7 +31,7 @@ from harness.util.texts import shown
 
 PROGRAM = "streamgauge"
 COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks for completions
-JSON = "--json"
+JSON, QUIET = "--json", "--quiet"
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTHING_LEFT = "Everything it started has been stopped."
 NOT_IN_ORDER = "not everything ended in order"
@@ -295,8 +295,9 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return JSON in own_words(arguments)
 
 
-def json_last(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with `--json` after all other words, where the command finds it."""
-    words = own_words(arguments)
+def flags_last(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with `--json` and `--quiet` after all other words, where the command finds them."""
+    words, anywhere = own_words(arguments), (JSON, QUIET)
     rest = list(arguments)[len(words) :]
-    return [word for word in words if word != JSON] + [JSON] * wants_json(arguments) + rest
+    given = [flag for flag in anywhere if flag in words]
+    return [word for word in words if word not in anywhere] + given + rest

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.cli.app import COMMANDS
+from harness.cli.examples import EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
 # The changelog is a history: nobody copies a command from it.
@@ -31,7 +32,8 @@ class Printed(NamedTuple):
 def all_printed() -> list[Printed]:
     """Each once; of the same words the first place is kept."""
     found: dict[str, str] = {}
-    for words, place in (*_in_documents(), *_in_examples(), *_in_the_program()):
+    of_help = ((words, "harness/cli/examples.py") for words in EXAMPLES.values())
+    for words, place in (*_in_documents(), *_in_examples(), *_in_the_program(), *of_help):
         found.setdefault(" ".join(words.split()), place)
     return [Printed(*each) for each in sorted(found.items())]
 

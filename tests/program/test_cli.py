@@ -161,7 +161,7 @@ def test_a_folder_that_is_no_run_is_refused(call, tmp_path):
 
 def test_lists(call):
     assert "storm" in call("run", "--list").stdout
-    assert {"name", "what"} == set(json.loads(call("run", "--list", "--json").stdout)["scenarios"][0])
+    assert {"name", "group", "what"} == set(json.loads(call("run", "--list", "--json").stdout)["scenarios"][0])
     assert call("ls").stdout == "no runs here\n"
 
 

@@ -27,7 +27,7 @@ from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.rundir import store
 from harness.services import owners
 from harness.terminal import command_end
-from harness.terminal.command_end import UnderWay, ended, json_last, under_way
+from harness.terminal.command_end import UnderWay, ended, flags_last, under_way
 from harness.util.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -166,8 +166,9 @@ def test_json_may_stand_anywhere_in_the_line(capsys):
     for words in (["--json", "ls"], ["ls", "--json"], ["--json", "ls", "--json"]):
         assert call(*words) == Exit.PASS
         assert json.loads(capsys.readouterr().out) == {"runs": [], "experiments": [], "exit": 0}
-    assert json_last(["engines", "--json", "add", "spark"]) == ["engines", "add", "spark", "--json"]
-    assert json_last(["test", "--", "--json"]) == ["test", "--", "--json"]
+    assert flags_last(["engines", "--json", "add", "spark"]) == ["engines", "add", "spark", "--json"]
+    assert flags_last(["test", "--", "--json"]) == ["test", "--", "--json"]
+    assert flags_last(["--quiet", "--json", "run", "late"]) == ["run", "late", "--json", "--quiet"]
 
 
 def test_what_breaks_before_the_command_line_is_there_ends_the_same_way(tmp_path):

@@ -15,6 +15,7 @@ import typer.main
 from generators.disorder import PRESETS
 from harness.cli import app, panels
 from harness.cli.chaos import OF_THE_TIER
+from harness.cli.examples import EXAMPLES
 from harness.cli.scenario_flags import EVENTS, SYSTEM
 from harness.config import plan
 from harness.config.scenario_keys import CLIENTS, KEYS
@@ -50,7 +51,7 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
 def test_help_fits_a_terminal_and_names_the_program(words, shown):
-    named = [word for word in words if word != "x" and not word.startswith("-")]
+    named = named_of(words)
 
     told = shown(*named, "--help")
 
@@ -59,6 +60,33 @@ def test_help_fits_a_terminal_and_names_the_program(words, shown):
     assert max(map(len, told.splitlines())) <= 80
     assert not re.search(r"[a-z,]\.\.\.", told)  # cut short
     assert not re.search(r"<\w+|[{}]|\.\.\.\]\.\.\.", told)  # types and brackets of Python
+
+
+def named_of(words):
+    return [word for word in words if word != "x" and not word.startswith("-")]
+
+
+@pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
+def test_help_ends_with_an_example_of_the_command(words, shown):
+    """tests/docs/test_printed_commands.py runs each."""
+    named = named_of(words)
+    example = EXAMPLES[" ".join(named)]
+
+    assert shown(*named, "--help").splitlines()[-1].strip() == f"Example: streamgauge {example}"
+    assert example.split()[: len(named)] == named
+
+
+def test_no_example_is_of_another_command():
+    assert EXAMPLES.keys() == {" ".join(named_of(words)) for words in ([], *COMMANDS)}
+
+
+def test_what_takes_long_can_be_quiet(shown):
+    long = {name for name, place in app.COMMANDS.items() if place.is_long}
+
+    assert long >= {"run", "search", "chaos", "compare", "gate", "upgrade", "recheck", "selftest"}
+    for name in app.COMMANDS:
+        assert ("--quiet" in shown(name, "-h")) is (name in long)
+    assert "--quiet" in shown("engines", "add", "-h")
 
 
 def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_out(shown):

@@ -44,9 +44,9 @@ class Silent:
     def __init__(self):
         self.phases, self.details = [], {}
 
-    def phase(self, name, detail=""):
+    def phase(self, name, waits_for=""):
         self.phases.append(name)
-        self.details[name] = detail
+        self.details[name] = waits_for
 
     def update(self, facts):
         assert facts["done"] >= -1

@@ -140,7 +140,7 @@ def stored(tmp_path_factory):
     store = Store.create(tmp_path_factory.mktemp("runs"), "test")
 
     class Silent:
-        def phase(self, name, detail=""):
+        def phase(self, name, waits_for=""):
             pass
 
         def update(self, facts):

@@ -23,6 +23,7 @@ from harness.measuring.measurement import (
     Steady,
 )
 from harness.model import Backfill, Certificate, CheckResult, Outcome, Verdict, Witness
+from harness.terminal import console
 from reports import screen
 from reports.exports import markdown
 from reports.result import Result
@@ -157,6 +158,16 @@ def test_no_sentence_is_cut_however_long(check):
     assert {"verdict-end", f"{check}-end", "steady-end"} <= set(words_of(lines))
     assert " ..." not in "".join(lines)
     assert max(map(len, lines)) <= 79
+
+
+def test_quiet_leaves_the_verdict_and_the_path_of_the_run():
+    shown = screen.lines(failed(wrong("lost", Witness("cell 1", "1", "2", "+1"))))
+
+    kept = console.verdict_only(shown)
+
+    assert kept == [*shown[: shown.index("")], "  runs/somewhere"]
+    assert kept[0] == "FAIL  it is wrong"
+    assert len(kept) <= 3
 
 
 def test_no_fact_of_a_witness_is_cut():

@@ -110,6 +110,7 @@ def test_ctrl_c_stops_all_in_order_and_says_how_to_go_faster(held):
     assert held.why == "by Ctrl-C"
     assert "Stopped by Ctrl-C. Everything it started has been stopped." in held.terminal.shown
     assert "so there is nothing to judge" in held.terminal.shown
+    assert "\x1b[?25l" not in held.terminal.shown, "no cursor was hidden"
 
 
 def test_a_second_ctrl_c_ends_all_at_once_and_what_comes_after_it_changes_nothing(held):

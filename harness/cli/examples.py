@@ -1,0 +1,53 @@
+"""An example of each command for its help. Each can be typed as it stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.terminal.command_end import PROGRAM
+
+RUN = "runs/20261122-102030-calm-spark"
+# The words of a command -> an example. "" is the program itself.
+EXAMPLES = {
+    "": "run --sink increment",
+    "run": "run --engine examples/spark-job",
+    "recheck": f"recheck {RUN}",
+    "report": f"report {RUN}",
+    "ls": "ls runs",
+    "rm": "rm --older-than 7d --dry-run",
+    "tape": "tape storm --rate 1000",
+    "bench": "bench --quick",
+    "search": "search --quick --engine spark",
+    "chaos": "chaos --tier pr --jobs 2",
+    "compare": "compare spark reference --quick",
+    "gate": "gate --base main --head HEAD --engine jobs/ad-counts",
+    "trend": "trend bench/gates.jsonl",
+    "upgrade": "upgrade --from spark --to spark@4.1.3",
+    "replay": f"replay {RUN}",
+    "selftest": "selftest --clean 10",
+    "audit": "audit results/ --total-rate 50000",
+    "up": "up",
+    "down": "down",
+    "doctor": "doctor",
+    "completion": "completion bash",
+    "test": "test quick",
+    "engines": "engines",
+    "engines add": "engines add flink",
+    "engines rm": "engines rm flink",
+    "workload": "workload",
+    "workload new": "workload new payments",
+    "workload check": "workload check payments",
+}
+
+
+def add_to(command: Any, words: str = "") -> None:
+    """Add the examples to the end of the help of a command and of its subcommands."""
+    if words in EXAMPLES:
+        command.epilog = text(words)
+    for name, below in getattr(command, "commands", {}).items():
+        add_to(below, f"{words} {name}".strip())
+
+
+def text(words: str) -> str:
+    """Write the line with the example of a command."""
+    return f"Example: {PROGRAM} {EXAMPLES[words]}"
