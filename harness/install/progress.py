@@ -113,10 +113,12 @@ class Progress:
 
     def tick(self) -> None:
         now = time.monotonic()
-        self._look(now)
+        line_is_due = not self.terminal and now >= self.next_line
+        if line_is_due or now >= self._next_look:
+            self._look(now)
         if self.terminal:
             self._draw(in_place(self.what, self._paces, now - self.began, self._left(now)))
-        elif now >= self.next_line:
+        elif line_is_due:
             tell(as_line(self.what, self._paces, now - self.began, self._left(now)))
             self.next_line = now + self.every_s
 
@@ -126,11 +128,10 @@ class Progress:
             print(file=sys.stderr)
 
     def _look(self, now: float) -> None:
-        if now >= self._next_look:
-            for pace in self._paces:
-                pace.look(now)
-            took_s = time.monotonic() - now
-            self._next_look = now + max(OFTEN_S if self.terminal else SELDOM_S, 20 * took_s)
+        for pace in self._paces:
+            pace.look(now)
+        took_s = time.monotonic() - now
+        self._next_look = now + max(OFTEN_S if self.terminal else SELDOM_S, 20 * took_s)
 
     def _left(self, now: float) -> float | None:
         """Return the time that the slowest part will take, of those whose pace is known."""
