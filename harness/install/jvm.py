@@ -26,7 +26,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TextIO
 
@@ -402,18 +401,20 @@ BELOW = "--ivy-below="
 def main(arguments: Sequence[str]) -> int:
     names = [argument for argument in arguments if not argument.startswith("--")] or DEFAULT_SETS
     below = [Path(argument.removeprefix(BELOW)) for argument in arguments if argument.startswith(BELOW)]
+
+    def fetch(which: str) -> Path:
+        if "--pin" in arguments:
+            return pin(which)
+        return jars(which, find_ivy=(lambda: ivy.wait_for(below[0])) if below else ivy.installed)
+
     try:
         with ThreadPoolExecutor() as pool:
-            for path in pool.map(pin if "--pin" in arguments else partial(_jars_as_soon, below), names):
+            for path in pool.map(fetch, names):
                 print(path)
     except HarnessError as error:
         print(f"streamgauge: {error}", file=sys.stderr)
         return Exit.BROKEN
     return Exit.PASS
-
-
-def _jars_as_soon(below: Sequence[Path], which: str) -> Path:
-    return jars(which, find_ivy=(lambda: ivy.wait_for(below[0])) if below else ivy.installed)
 
 
 if __name__ == "__main__":

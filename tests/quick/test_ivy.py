@@ -146,13 +146,16 @@ def test_the_account_of_a_mirror_is_given_for_its_realm():
 
 
 def test_ivy_is_started_with_the_users_proxy_and_no_password_on_its_command_line(tmp_path, monkeypatch):
-    where = {"settings": tmp_path / "s.xml", "ivy_file": tmp_path / "i.xml", "pattern": "[artifact]"}
-    plain = ivy.command(Path("java"), Path("ivy.jar"), tmp_path / "0", **where)
+    def command() -> list[str]:
+        files = {"settings": tmp_path / "s.xml", "ivy_file": tmp_path / "i.xml"}
+        return ivy.command(Path("java"), Path("ivy.jar"), tmp_path / "0", pattern="[artifact]", **files)
+
+    plain = command()
     assert plain[0] == "java"
     assert not [word for word in plain if word.startswith("@")]
 
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass%22word@proxy:3128")
-    with_proxy = ivy.command(Path("java"), Path("ivy.jar"), tmp_path / "0", **where)
+    with_proxy = command()
     (options,) = [word for word in with_proxy if word.startswith("@")]
     assert not [word for word in with_proxy if "word" in word]
     assert '"-Dhttp.proxyPassword=pass\\"word"\n' in Path(options[1:]).read_text()

@@ -154,7 +154,7 @@ def server() -> Iterator[str]:
             self.send_header("WWW-Authenticate", 'Basic realm="Our jars", charset="UTF-8"')
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Answers) as listening:
