@@ -7,6 +7,7 @@ and the proxy of Maven's settings. Standard library only.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from harness.install.maven_settings import Mirror
 
 SETTINGS_VARIABLE = "STREAMGAUGE_IVY_SETTINGS"
+PINNED = Path(__file__).with_name("ivy.sha256")
 DEADLINE_S = 900
 TOLD_EVERY_S = 15.0
 POLL_S = 0.2
@@ -125,14 +128,12 @@ def _installed() -> list[Path]:
 
 
 def wait_for(cache: Path) -> Path:
-    """Return Ivy as soon as it is on the disk. uv unpacks Spark's source into its cache, verified, before it builds
-    Spark and installs it, which takes much longer.
+    """Return Ivy as soon as it is on the disk. uv unpacks Spark's source into its cache before it builds and installs
+    Spark, which takes much longer. It may not have verified the source yet, so Ivy has a pinned sum.
     """
-    from zipfile import is_zipfile
-
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        unpacked = [jar for place in _UNPACKED for jar in cache.glob(place) if is_zipfile(jar)]
+        unpacked = [jar for place in _UNPACKED for jar in cache.glob(place) if is_pinned(jar)]
         if found := unpacked or _installed():
             return found[-1]
         time.sleep(POLL_S)
@@ -140,6 +141,14 @@ def wait_for(cache: Path) -> Path:
         f"The JVM artifacts wait for the Ivy inside Spark, and Spark was not installed within {DEADLINE_S} s. "
         "The network may be slow or down. Start the same command again."
     )
+
+
+def is_pinned(jar: Path) -> bool:
+    """Return whether this is the Ivy of the Spark that requirements/run.lock pins."""
+    with suppress(OSError), jar.open("rb") as stream:
+        seen = hashlib.file_digest(stream, "sha256").hexdigest()
+        return f"{seen}  {jar.name}" in PINNED.read_text(encoding="utf-8").splitlines()
+    return False
 
 
 def settings_file(scratch: Path, *, poms: bool) -> Path:

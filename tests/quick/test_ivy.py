@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import stat
 import sys
-import zipfile
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
@@ -70,24 +70,30 @@ def test_each_artifact_is_in_one_share_and_no_share_is_much_longer(sizes):
 
 
 def unpacked(cache: Path, index: str) -> Path:
-    jar = cache / f"sdists-v9/{index}/pyspark/4.2.0/abc/src/deps/jars/ivy-2.5.3.jar"
+    jar = cache / f"sdists-v9/{index}/pyspark/4.2.0/abc/src/deps/jars" / ivy.installed().name
     jar.parent.mkdir(parents=True)
     return jar
 
 
+def test_the_pinned_ivy_is_that_of_the_pinned_spark():
+    """Else it would not be taken before Spark is installed, and a first use would take longer."""
+    assert ivy.is_pinned(ivy.installed()), f"run sha256sum in its folder, and write {ivy.PINNED}"
+
+
 @pytest.mark.parametrize("index", ["pypi", "index/0123456789abcdef"])
 def test_ivy_is_taken_from_sparks_source_before_spark_is_installed(tmp_path, monkeypatch, index):
+    installed = ivy.installed()
+    jar = unpacked(tmp_path, index)
     monkeypatch.setattr(ivy, "_installed", list)
     monkeypatch.setattr(ivy, "POLL_S", 0)
-    jar = unpacked(tmp_path, index)
-    with zipfile.ZipFile(jar, "w") as archive:
-        archive.writestr("ivy", "")
+    shutil.copy(installed, jar)
 
     assert ivy.wait_for(tmp_path) == jar
 
 
-def test_an_ivy_that_is_not_whole_is_not_taken(tmp_path, monkeypatch):
-    unpacked(tmp_path, "pypi").write_bytes(b"PK")
+def test_an_ivy_that_is_not_the_pinned_one_is_not_taken(tmp_path, monkeypatch):
+    """uv verifies the source after it has unpacked it."""
+    unpacked(tmp_path, "pypi").write_bytes(b"not whole, or evil")
     looks = iter([[], [], [tmp_path / "installed.jar"]])
     monkeypatch.setattr(ivy, "_installed", lambda: next(looks))
     monkeypatch.setattr(ivy, "POLL_S", 0)
