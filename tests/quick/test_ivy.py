@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import stat
-import sys
 from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 
@@ -113,7 +112,7 @@ def test_the_ivy_of_an_installed_spark_is_found():
 
 
 def test_without_a_spark_there_is_no_ivy(monkeypatch):
-    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(HarnessError, match="No pyspark with an Ivy inside is installed for"):
         ivy.installed()
 
