@@ -1,13 +1,15 @@
 """Finds Java; fetches and verifies the jars that run on it.
 
 The embedded broker and Spark's Kafka connector are Maven artifacts. Each set is described by an `ivy.xml` and pinned,
-jar by jar, by the `jars.sha256` beside it. The Ivy inside pyspark resolves them into a folder of the user's cache. The
-folder's name is a digest of both files, so another version is another folder and a folder's content never changes. A
-fetch is published by one rename after every checksum matched; later uses verify again and need no network. Standard
+jar by jar, by the `jars.sha256` beside it; `jars.lock` lists where each jar lies in a repository, and its size. Ivy
+fetches them into a folder of the user's cache. The folder's name is a digest of the first two files, so another version
+is another folder and a folder's content never changes. A fetch is published by one rename after every checksum matched;
+the jars of a fetch that was broken off stay for the next try. Later uses verify again and need no network. Standard
 library only, because the launcher needs Java before anything is installed; pyspark is located, not imported.
 
     python -m harness.install.jvm [SET...]        fetch what is missing ("services", "kafka-tools", names of engines)
-    python -m harness.install.jvm --pin [SET...]  resolve anew, write jars.sha256 (after a change of ivy.xml)
+    python -m harness.install.jvm --ivy-below=UV_CACHE  the same while uv installs the Spark in which Ivy is
+    python -m harness.install.jvm --pin [SET...]  resolve anew, write jars.sha256, jars.lock (after a change of ivy.xml)
 """
 
 from __future__ import annotations
@@ -15,22 +17,21 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TextIO
 
-from harness.host import disk_space
-from harness.install.origin import HOW_TO_MEND
+from harness.install import ivy
+from harness.install.ivy import Artifact, Say
+from harness.install.progress import Amount
 from harness.model import Exit, HarnessError
 from harness.terminal.command_end import cache_folder
 
@@ -40,8 +41,7 @@ MINIMUM_JAVA = 17
 # locale.
 ENGLISH = ("-Duser.language=en", "-Duser.country=US")
 DEFAULT_SETS = ("services", "spark")
-IVY_DEADLINE_S = 900
-TOLD_EVERY_S = 15.0
+SUMS, PLACES = "jars.sha256", "jars.lock"
 HOW_TO_GET_JAVA = (
     f"Install a Java runtime of version {MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jre-headless; "
     "Fedora: java-21-openjdk-headless; macOS: openjdk@17 from Homebrew), or set JAVA_HOME to one that is there."
@@ -49,20 +49,7 @@ HOW_TO_GET_JAVA = (
 
 _HARNESS = Path(__file__).resolve().parent.parent
 _OF_NO_ENGINE = {"services": "services", "kafka-tools": "services/kafka-tools"}  # set -> its folder
-# Ivy has Maven's central repository built in; a site with a mirror passes its own settings file. The switched-off
-# lookups cost a request per file and more than double the time: sources, documentation, and weak checksums of
-# files that we verify with our own strong ones.
-_IVY_SETTINGS = """<ivysettings>
-  <property name="ivy.maven.lookup.sources" value="false"/>
-  <property name="ivy.maven.lookup.javadoc" value="false"/>
-  <property name="ivy.checksums" value=""/>
-  <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true" useMavenMetadata="false"/></resolvers>
-</ivysettings>
-"""
-_OWN_SETTINGS_VARIABLE = "STREAMGAUGE_IVY_SETTINGS"
-
-Say = Callable[[str], None]
+FindIvy = Callable[[], Path]
 
 
 def _say_on_stderr(sentence: str) -> None:
@@ -135,10 +122,9 @@ def parse_java_version(text: str) -> int | None:
 # ---------------------------------------------------------------- Jars
 
 
-def jars(which: str, say: Say = _say_on_stderr) -> Path:
+def jars(which: str, say: Say = _say_on_stderr, find_ivy: FindIvy = ivy.installed) -> Path:
     """Return the folder with exactly the pinned jars of this set ("services", "spark", ...); fetch it if needed."""
-    source = source_folder(which)
-    pinned = read_sums(source / "jars.sha256")
+    pinned = read_sums(source_folder(which) / SUMS)
     folder = jar_folder(which)
     if not differences(pinned, folder):
         return folder
@@ -148,7 +134,7 @@ def jars(which: str, say: Say = _say_on_stderr) -> Path:
             if folder.exists():
                 say(f"The jars in {folder} are not the pinned ones ({'; '.join(found)}): fetching them again.")
             try:
-                _fetch(which, folder, pinned, say)
+                _fetch(which, folder, pinned, say, find_ivy)
             except OSError as error:
                 raise HarnessError(
                     f"The JVM artifacts of {which} could not be stored in {folder.parent}: {error.strerror}. Free "
@@ -184,7 +170,7 @@ def jar_folder(which: str) -> Path:
     """Return the folder of this set's jars, which may not be fetched yet."""
     source = source_folder(which)
     digest = hashlib.sha256()
-    for name in ("ivy.xml", "jars.sha256"):
+    for name in ("ivy.xml", SUMS):
         if (source / name).is_file():
             digest.update((source / name).read_bytes())
     return cache_folder() / "jars" / f"{which}-{digest.hexdigest()[:16]}"
@@ -235,92 +221,121 @@ def differences(pinned: dict[str, str], folder: Path) -> list[str]:
 # ---------------------------------------------------------------- Fetching
 
 
-def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say) -> None:
-    with _scratch(folder) as scratch:
-        fetched = _resolve(which, scratch, say)
+def amount(sets: Sequence[str]) -> Amount:
+    """Return how many bytes of these sets are here, also of unfinished fetches, and how many there will be."""
+    done = total = 0
+    for which in sets:
+        wanted, folder = ivy.read_artifacts(source_folder(which) / PLACES), jar_folder(which)
+        size = sum(each.size for each in wanted)
+        total += size
+        done += size if folder.is_dir() else _bytes_so_far(folder, {each.name for each in wanted})
+    return Amount(done, total)
+
+
+def _bytes_so_far(folder: Path, wanted: set[str]) -> int:
+    """Add up what unfinished fetches have of these jars. Ivy writes to a .part, and copies what is finished."""
+    sizes: dict[str, int] = {}
+    for path in folder.parent.glob(f"{_prefix(folder)}*/**/*.jar*"):
+        name = path.name.removesuffix(".part")
+        if name in wanted:
+            with suppress(OSError):  # it was renamed in the meantime
+                sizes[name] = max(path.stat().st_size, sizes.get(name, 0))
+    return sum(sizes.values())
+
+
+def _fetch(which: str, folder: Path, pinned: dict[str, str], say: Say, find_ivy: FindIvy) -> None:
+    source, kept = source_folder(which), folder.with_name(f"{_prefix(folder)}kept")
+    known = ivy.read_artifacts(source / PLACES)
+    with _scratch(folder, pinned, kept) as scratch:
+        fetched = scratch / "jars"
+        if {each.name for each in known} == pinned.keys():
+            fetched.mkdir()
+            if missing := [each for each in known if not (kept / each.name).is_file()]:
+                _fetch_artifacts(which, missing, scratch, say, find_ivy)
+        else:
+            _resolve(which, scratch, say, find_ivy)
+        for jar in kept.iterdir() if kept.is_dir() else ():
+            jar.replace(fetched / jar.name)
         found = differences(pinned, fetched)
         if found:
             raise HarnessError(
-                f"The jars of {which} came, but not as pinned in {source_folder(which) / 'jars.sha256'}: "
-                f"{_some(found)}. Nothing of it was kept; Ivy's log is {_ivy_log(which)}. If this repeats, "
+                f"The jars of {which} came, but not as pinned in {source / SUMS}: "
+                f"{_some(found)}. No such jar was kept; Ivy's log is {_ivy_log(which)}. If this repeats, "
                 "the repository that is asked holds other files than the project was tested with."
             )
         if folder.exists():
             shutil.rmtree(folder)
         fetched.rename(folder)
+    shutil.rmtree(kept, ignore_errors=True)
+
+
+def _prefix(folder: Path) -> str:
+    """Return the beginning of the names of a set's unfinished fetches, which `engines rm` removes too."""
+    return f".{folder.name}-fetch-"
 
 
 @contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """The name contains the folder's digest, and we hold its lock: an existing one is a dead process's."""
-    prefix = f".{folder.name}-fetch-"
-    for left_over in folder.parent.glob(f"{prefix}*"):
-        shutil.rmtree(left_over, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=prefix) as scratch:
-        yield Path(scratch)
+def _scratch(folder: Path, pinned: dict[str, str], kept: Path) -> Iterator[Path]:
+    """Make a folder for a fetch. Its verified jars move to `kept` if the fetch ends early, and so do those of fetches
+    whose process is dead: their names contain the folder's digest, whose lock we hold."""
+    for left_over in folder.parent.glob(f"{_prefix(folder)}*"):
+        if left_over != kept:
+            _keep(left_over, pinned, kept)
+            shutil.rmtree(left_over, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=_prefix(folder)) as name:
+        try:
+            yield Path(name)
+        except BaseException:
+            _keep(Path(name), pinned, kept)
+            raise
 
 
-def _resolve(which: str, scratch: Path, say: Say) -> Path:
-    """Run Ivy with all of its own files below `scratch`. Return the folder of the fetched jars."""
-    own_settings = os.environ.get(_OWN_SETTINGS_VARIABLE)
-    settings = Path(own_settings) if own_settings else scratch / "ivysettings.xml"
-    if not own_settings:
-        settings.write_text(_IVY_SETTINGS, encoding="utf-8")
-    fetched = scratch / "jars"
-    command: list[str | Path] = [
-        java(),
-        *ENGLISH,
-        f"-Divy.default.ivy.user.dir={scratch / 'ivy'}",
-        "-Djava.net.useSystemProxies=true",
-        *("-jar", _ivy_jar(), "-settings", settings, "-ivy", source_folder(which) / "ivy.xml"),
-        *("-retrieve", f"{fetched}/[artifact]-[revision](-[classifier]).[ext]"),
-    ]
+def _keep(place: Path, pinned: dict[str, str], kept: Path) -> None:
+    """Move finished jars out of a fetch, from wherever Ivy has put them."""
+    for jar in place.rglob("*.jar"):
+        if jar.name in pinned and _sum_of(jar) == pinned[jar.name]:
+            kept.mkdir(exist_ok=True)
+            jar.replace(kept / jar.name)
+
+
+def _fetch_artifacts(which: str, artifacts: Sequence[Artifact], scratch: Path, say: Say, find_ivy: FindIvy) -> None:
+    """Fetch these jars into `scratch/jars`, by several Ivys at the same time."""
+    jar, settings = find_ivy(), ivy.settings_file(scratch, poms=False)
+    pattern = f"{scratch / 'jars'}/[artifact]-[revision](-[classifier]).[ext]"
+    commands = []
+    for number, share in enumerate(ivy.shares(artifacts)):
+        place, wanted = scratch / str(number), scratch / f"ivy-{number}.xml"
+        wanted.write_text(ivy.ivy_xml(f"{which}-{number}", share), encoding="utf-8")
+        commands.append(ivy.command(java(), jar, place, settings=settings, ivy_file=wanted, pattern=pattern))
+    _run_ivy(which, commands, scratch, say)
+
+
+def _resolve(which: str, scratch: Path, say: Say, find_ivy: FindIvy = ivy.installed) -> list[Artifact]:
+    """Let Ivy find out what belongs to a set, and fetch it into `scratch/jars`. Return the places of the jars."""
+    fetched, tree = scratch / "jars", scratch / "tree"
+    fetched.mkdir()
+    settings, wanted = ivy.settings_file(scratch, poms=True), source_folder(which) / "ivy.xml"
+    pattern = f"{tree}/[organisation]/[module]/[revision]/[artifact]-[revision](-[classifier]).[ext]"
+    command = ivy.command(java(), find_ivy(), scratch / "0", settings=settings, ivy_file=wanted, pattern=pattern)
+    _run_ivy(which, [command], scratch, say)
+    found = []
+    for path in sorted(each for each in tree.rglob("*") if each.is_file()):
+        organisation, module, revision, name = path.relative_to(tree).parts
+        found.append(Artifact(PurePosixPath(*organisation.split("."), module, revision, name), path.stat().st_size))
+        path.rename(fetched / name)
+    return found
+
+
+def _run_ivy(which: str, commands: Sequence[Sequence[str]], scratch: Path, say: Say) -> None:
     say(f"Fetching the JVM artifacts of {which} ...")
     log = _ivy_log(which)
     log.parent.mkdir(parents=True, exist_ok=True)
-    code = _run_ivy(command, which, log, say)
-    # Ivy also exits with 0 after some failures, so the fetched files count, not the exit code.
-    if code != 0 or not fetched.is_dir():
-        raise HarnessError(explain_failure(which, code, log.read_text(errors="replace"), log))
-    return fetched
-
-
-def _run_ivy(command: Sequence[str | Path], which: str, log: Path, say: Say) -> int:
-    """Return the exit code. Report progress to the user in intervals."""
-    began = time.monotonic()
-    with log.open("wb") as output:
-        ivy = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        try:
-            while (passed_s := time.monotonic() - began) < IVY_DEADLINE_S:
-                with suppress(subprocess.TimeoutExpired):
-                    return ivy.wait(TOLD_EVERY_S)
-                say(f"Fetching the JVM artifacts of {which} ... {passed_s + TOLD_EVERY_S:.0f} s so far")
-        finally:
-            ivy.kill()
-            ivy.wait()
-    raise HarnessError(
-        f"Fetching the JVM artifacts of {which} did not end within {IVY_DEADLINE_S} s. "
-        f"The network may be slow or down. Ivy's log is {log}. Start the same command again."
-    )
-
-
-def explain_failure(which: str, code: int, said: str, log: Path) -> str:
-    """Explain a failed fetch to the user in one sentence, from Ivy's output."""
-    if disk_space.ended_of_full(said, log.parent):
-        cause, remedy = f"the disk of {cache_folder()} is full", "free about 200 MB there, or set XDG_CACHE_HOME"
-    elif re.search(
-        r"Host \S+ not found|UnknownHost|ConnectException|timed out|unreachable|Connection refused|SSLHandshake", said
-    ):
-        cause = "the Maven repository was not reached"
-        remedy = (
-            "check the network; behind a proxy set JAVA_TOOL_OPTIONS to -Dhttps.proxyHost=... -Dhttps.proxyPort=..., "
-            f"or {_OWN_SETTINGS_VARIABLE} to an Ivy settings file that names a mirror"
-        )
-    else:
-        missing = re.findall(r"::\s+(\S+#\S+;\S+): not found", said)
-        cause = f"the repository has no {missing[0]}" if missing else f"Ivy ended with code {code}"
-        remedy = f"read the log; a mirror may lack files ({_OWN_SETTINGS_VARIABLE} chooses another one)"
-    return f"The JVM artifacts of {which} could not be fetched: {cause}. To go on, {remedy}. Ivy's log is {log}."
+    code = ivy.run(commands, which, log, say, lambda: amount([which]))
+    said = log.read_text(errors="replace")
+    # Ivy also exits with 0 after some failures.
+    failed = code != 0 or re.search(r"UNRESOLVED DEPENDENCIES|FAILED DOWNLOADS", said)
+    if failed or not any(scratch.rglob("*.jar")):
+        raise HarnessError(ivy.explain_failure(which, code, said, log))
 
 
 def _ivy_log(which: str) -> Path:
@@ -330,16 +345,6 @@ def _ivy_log(which: str) -> Path:
 def _some(clauses: Sequence[str], most: int = 5) -> str:
     more = len(clauses) - most
     return "; ".join(clauses[:most]) + (f"; and {more} more" if more > 0 else "")
-
-
-def _ivy_jar() -> Path:
-    """Return the Ivy inside pyspark. Locating the package does not import it."""
-    spec = importlib.util.find_spec("pyspark")
-    locations = list(spec.submodule_search_locations or []) if spec else []
-    found = [jar for location in locations for jar in sorted(Path(location).glob("jars/ivy-*.jar"))]
-    if not found:
-        raise HarnessError(f"No pyspark with an Ivy inside is installed for {sys.executable}. {HOW_TO_MEND}")
-    return found[-1]
 
 
 @contextmanager
@@ -363,11 +368,16 @@ def only_one(folder: Path, say: Say) -> Iterator[TextIO]:
 
 
 def pin(which: str, say: Say = _say_on_stderr) -> Path:
-    """Write jars.sha256 from the repository's current files. For maintainers, who review the difference."""
-    path = source_folder(which) / "jars.sha256"
+    """Write jars.sha256 and jars.lock from the repository's current files. Maintainers review the difference."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-pin-") as scratch:
-        write_sums(path, sums_of(_resolve(which, Path(scratch), say)))
-    return path
+        return _write_pins(which, Path(scratch), say)
+
+
+def _write_pins(which: str, scratch: Path, say: Say) -> Path:
+    source = source_folder(which)
+    ivy.write_artifacts(source / PLACES, _resolve(which, scratch, say))
+    write_sums(source / SUMS, sums_of(scratch / "jars"))  # last: a version of the user's is pinned once it exists
+    return source / SUMS
 
 
 def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
@@ -377,21 +387,29 @@ def pin_and_keep(which: str, say: Say = _say_on_stderr) -> Path:
     """
     unpinned = jar_folder(which)
     unpinned.parent.mkdir(parents=True, exist_ok=True)
-    with _scratch(unpinned) as scratch:
-        fetched = _resolve(which, scratch, say)
-        write_sums(source_folder(which) / "jars.sha256", sums_of(fetched))
+    with _scratch(unpinned, {}, unpinned) as scratch:
+        _write_pins(which, scratch, say)
         folder = jar_folder(which)
         shutil.rmtree(folder, ignore_errors=True)
-        fetched.rename(folder)
+        (scratch / "jars").rename(folder)
     return folder
 
 
+BELOW = "--ivy-below="
+
+
 def main(arguments: Sequence[str]) -> int:
-    names = [argument for argument in arguments if argument != "--pin"] or DEFAULT_SETS
+    names = [argument for argument in arguments if not argument.startswith("--")] or DEFAULT_SETS
+    below = [Path(argument.removeprefix(BELOW)) for argument in arguments if argument.startswith(BELOW)]
+
+    def fetch(which: str) -> Path:
+        if "--pin" in arguments:
+            return pin(which)
+        return jars(which, find_ivy=(lambda: ivy.wait_for(below[0])) if below else ivy.installed)
+
     try:
-        # Ivy requests small files one by one: two sets in parallel take little longer than one.
         with ThreadPoolExecutor() as pool:
-            for path in pool.map(pin if "--pin" in arguments else jars, names):
+            for path in pool.map(fetch, names):
                 print(path)
     except HarnessError as error:
         print(f"streamgauge: {error}", file=sys.stderr)

@@ -5,8 +5,11 @@ A checkout that we can't write to has its .venv in the user's cache.
 The launcher, `streamgauge`, runs this with any Python of the right version and nothing installed, hence standard
 library only. A stamp inside .venv holds the digests of the installed lock files. As long as they match, a use costs a
 few milliseconds and no network. The stamp is deleted before any change and written last, so an interrupted preparation
-is repeated; one process prepares at a time and the others wait for it. A program installed from a wheel never runs
-this.
+is repeated, with what it had fetched; one process prepares at a time and the others wait for it. A program installed
+from a wheel never runs this.
+
+.venv has no pip: the one that comes with Python fetches uv, uv fetches and builds the packages, and meanwhile the Ivy
+among them fetches the JVM artifacts.
 """
 
 from __future__ import annotations
@@ -27,8 +30,20 @@ from typing import NoReturn, TextIO
 
 from harness import __version__
 from harness.install import jvm
-from harness.install.installer import BOOTSTRAP, BUILDING, ROOM_NEEDED, Progress, index_settings, run_step, tell
+from harness.install.installer import (
+    BOOTSTRAP,
+    BUILDING,
+    ROOM_NEEDED,
+    Step,
+    StepError,
+    bundled_pip,
+    index_settings,
+    pip_command,
+    run_side_by_side,
+    run_step,
+)
 from harness.install.origin import ROOT
+from harness.install.progress import Amount, Part, Progress, size_below, tell
 from harness.model import Exit, HarnessError, UsageError
 from harness.terminal.command_end import COMPLETING, cache_folder, command_of, ended, own_words
 
@@ -96,7 +111,9 @@ VENV = place_of_venv(ROOT)
 VENV_PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / STAMP_NAME
+FETCHED = VENV / "install-cache"  # on the same disk, so that files are linked and not copied
 LOG = VENV.with_name(f"{VENV.name}.log")
+JARS_LOG = VENV.with_name(f"{VENV.name}.jars.log")
 LOCK = VENV.resolve().with_name(f"{VENV.name}.lock")  # resolved, since checkouts may share a .venv through links
 
 
@@ -204,13 +221,20 @@ def prepare(arguments: Sequence[str]) -> None:
         stamp = read_stamp()
         want = wanted(stamp, command)
         first_time = "packages" not in stamp
+        jars_wanted = stamp.get("jars") != want["jars"] and (first_time or java_matters) and not no_java
+        jars = [jars_step()] if jars_wanted else []
         if any(stamp.get(part) != want.get(part) for part in ("packages", "test")):
-            install(first_time, want, lock)
+            failed = install(first_time, want, jars, lock)
             stamp = want | {"jars": stamp.get("jars", "none yet")}
             write_stamp(stamp)
-        jars_wanted = stamp.get("jars") != want["jars"] and (first_time or java_matters)
-        if jars_wanted and not no_java and fetch_jars(lock, java_matters):
+        else:
+            failed = fetch_jars(jars, lock)
+        if jars and not failed:
             write_stamp(stamp | {"jars": want["jars"]})
+    if failed and java_matters:
+        raise failed[0]
+    for error in failed:
+        tell(f"Going on without the JVM artifacts, which this command does not need. {error}")
 
 
 def tell_first_findings() -> None:
@@ -258,58 +282,89 @@ def _try_to_lock(lock: TextIO) -> bool:
     return True
 
 
-def install(anew: bool, want: Stamp, lock: TextIO) -> None:
-    """Make or update .venv. Without a stamp its content is unknown, so it is made anew."""
+def install(anew: bool, want: Stamp, others: Sequence[Step], lock: TextIO) -> list[StepError]:
+    """Make or update .venv, and run other steps beside its longest one; return their errors. Without a stamp the
+    content of .venv is unknown, so it is made anew.
+    """
     STAMP.unlink(missing_ok=True)
     LOG.write_text("")
-    if anew:
-        make_environment(lock)
-    what = "installing the packages (Spark alone is 450 MB)" if anew else "bringing the packages up to date"
-    install_packages(what, "test" in want, lock)
+    with _keeping_what_was_fetched():
+        if anew:
+            make_environment(lock)
+        return run_side_by_side([packages_step(anew, "test" in want), *others], lock)
+
+
+@contextmanager
+def _keeping_what_was_fetched() -> Iterator[None]:
+    """Delete the installers' cache at the end. It stays for the next try if this one was stopped, or did not reach the
+    index. After another failure it goes, because it may hold the cause."""
+    try:
+        yield
+    except StepError as error:
+        if not error.passing:
+            shutil.rmtree(FETCHED, ignore_errors=True)
+        raise
+    shutil.rmtree(FETCHED, ignore_errors=True)
 
 
 def make_environment(lock: TextIO) -> None:
     """Make an environment with the installer, the build tools, and the path to the checkout."""
     if VENV.parent != ROOT:
         tell(f"{ROOT} is not yours to write, so its packages go to {VENV}.")
-    free = shutil.disk_usage(VENV.parent).free
-    if free < ROOM_NEEDED:
+    needed, free = ROOM_NEEDED - size_below(FETCHED), shutil.disk_usage(VENV.parent).free
+    if free < needed:
         raise HarnessError(
-            f"The first installation needs {ROOM_NEEDED / 1e9:.1f} GB for a while on the disk of {VENV.parent}, and "
+            f"The first installation needs {needed / 1e9:.1f} GB for a while on the disk of {VENV.parent}, and "
             f"{free / 1e9:.1f} GB are free. Free some space and start the same command again."
         )
+    _clear(VENV)
     # The real interpreter: an environment or a link that leads to it today may change later.
     base = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     version = ".".join(str(part) for part in sys.version_info[:3])
-    run_step(f"making {VENV.name} with Python {version}", [base, "-I", "-m", "venv", "--clear", str(VENV)], lock, LOG)
-    pip = [str(VENV_PYTHON), "-I", "-m", "pip", "install", "--no-cache-dir", "--retries", "3"]
-    command = [*pip, "--require-hashes", "--only-binary", ":all:", "-r", str(BOOTSTRAP)]
-    run_step("fetching the installer", command, lock, LOG)
+    without_pip = ["--without-pip"] if bundled_pip() else []
+    command = [base, "-I", "-m", "venv", *without_pip, str(VENV)]
+    run_step(f"making {VENV.name} with Python {version}", command, lock, LOG)
+    pip = [*pip_command(VENV_PYTHON), "install", "--no-input", "--no-compile", "--retries", "3"]
+    command = [*pip, "--cache-dir", str(FETCHED / "pip"), "--require-hashes", "--only-binary", ":all:"]
+    run_step("fetching the installer", [*command, "-r", str(BOOTSTRAP)], lock, LOG)
     # Every Python of .venv finds the checkout, from any current folder and with any PYTHONPATH.
     for site in VENV.glob("lib/python*/site-packages"):
         (site / "streamgauge.pth").write_text(f"{ROOT}\n", encoding="utf-8")
 
 
-def install_packages(what: str, with_tests: bool, lock: TextIO) -> None:
-    cache = VENV / "install-cache"  # on the same disk, so that files are linked and not copied; removed afterwards
+def _clear(venv: Path) -> None:
+    """Remove the content of an environment except what was fetched for it."""
+    for path in list(venv.iterdir()) if venv.is_dir() else ():
+        if path.is_dir() and not path.is_symlink():
+            if path != FETCHED:
+                shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def packages_step(anew: bool, with_tests: bool) -> Step:
+    what = "installing the packages (Spark alone is 450 MB)" if anew else "bringing the packages up to date"
     command = [
-        *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(cache), "--require-hashes"),
+        *(str(UV), "pip", "sync", "--python", str(VENV_PYTHON), "--cache-dir", str(FETCHED), "--require-hashes"),
         *BUILDING,
         *(str(path) for path in (BOOTSTRAP, RUN, *([TEST] if with_tests else []))),
     ]
-    try:
-        run_step(what, command, lock, LOG, index_settings(VENV_PYTHON))
-    finally:
-        shutil.rmtree(cache, ignore_errors=True)
+    written = Part("packages", lambda: Amount(size_below(FETCHED), ROOM_NEEDED if anew else 0))
+    return Step(what, command, LOG, index_settings(VENV_PYTHON), written)
 
 
-def fetch_jars(lock: TextIO, java_matters: bool) -> bool:
-    """Return whether all jars are present. A command that does not need them goes on without; a later one retries."""
+def jars_step() -> Step:
+    """Return the step that fetches the JVM artifacts. The Ivy that it needs comes with the packages, which may be
+    installed at the same time."""
+    JARS_LOG.write_text("")
+    command = [str(VENV_PYTHON), "-E", "-P", "-m", "harness.install.jvm", f"--ivy-below={FETCHED}"]
+    fetched = Part("jars", lambda: jvm.amount(jvm.DEFAULT_SETS))
+    return Step("fetching the JVM artifacts", command, JARS_LOG, part=fetched)
+
+
+def fetch_jars(steps: Sequence[Step], lock: TextIO) -> list[StepError]:
+    """Fetch the JVM artifacts alone. Return the error of a failure, as `install` does."""
     try:
-        run_step("fetching the JVM artifacts", [str(VENV_PYTHON), "-E", "-P", "-m", "harness.install.jvm"], lock, LOG)
-    except HarnessError as error:
-        if java_matters:
-            raise
-        tell(f"Going on without the JVM artifacts, which this command does not need. {error}")
-        return False
-    return True
+        return run_side_by_side(steps, lock) if steps else []
+    except StepError as error:
+        return [error]

@@ -21,7 +21,8 @@ from types import ModuleType
 
 import pytest
 
-from harness.install import installer, prepare
+from harness.install import installer, jvm, prepare
+from harness.install.installer import Step, StepError
 from harness.model import HarnessError, Stopped
 from harness.util.wait import wait_until
 
@@ -161,7 +162,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(prepare, "VENV_PYTHON", venv / "bin/python")
     monkeypatch.setattr(prepare, "UV", venv / "bin/uv")
     monkeypatch.setattr(prepare, "STAMP", venv / "streamgauge.json")
+    monkeypatch.setattr(prepare, "FETCHED", venv / "install-cache")
     monkeypatch.setattr(prepare, "LOG", tmp_path / ".venv.log")
+    monkeypatch.setattr(prepare, "JARS_LOG", tmp_path / ".venv.jars.log")
     monkeypatch.setattr(prepare, "LOCK", tmp_path / ".venv.lock")
     monkeypatch.setattr(prepare, "index_settings", lambda _: {})
     monkeypatch.setattr(prepare, "why_no_java", lambda: "")
@@ -169,22 +172,29 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     steps: list[str] = []
 
     def run_step(what: str, command: list[str], *_: object) -> None:
-        assert not prepare.STAMP.exists() or what == "fetching the JVM artifacts"
-        steps.append(f"{what} with tests" if str(prepare.TEST) in command else what)
+        assert not prepare.STAMP.exists()
+        steps.append(what)
         program(venv / "bin/python", "#!/bin/sh\n")
         program(venv / "bin/uv", "#!/bin/sh\n")
+        (prepare.FETCHED / "pip").mkdir(parents=True, exist_ok=True)
+
+    def run_side_by_side(side_by_side: list[Step], _: object) -> list[StepError]:
+        alone = [step.what for step in side_by_side] == [JARS]
+        assert alone or not prepare.STAMP.exists()
+        tested = [str(prepare.TEST) in step.command for step in side_by_side]
+        steps.append(" and ".join(step.what for step in side_by_side) + (" with tests" if any(tested) else ""))
+        return []
 
     monkeypatch.setattr(prepare, "run_step", run_step)
+    monkeypatch.setattr(prepare, "run_side_by_side", run_side_by_side)
     return steps
 
 
 VERSION = ".".join(map(str, sys.version_info[:3]))
-FIRST_STEPS = [
-    f"making .venv with Python {VERSION}",
-    "fetching the installer",
-    "installing the packages (Spark alone is 450 MB)",
-    "fetching the JVM artifacts",
-]
+JARS = "fetching the JVM artifacts"
+PACKAGES = "installing the packages (Spark alone is 450 MB)"
+WITHOUT_JARS = [f"making .venv with Python {VERSION}", "fetching the installer", PACKAGES]
+FIRST_STEPS = [*WITHOUT_JARS[:2], f"{PACKAGES} and {JARS}"]
 
 
 def prepared(arguments: list[str], steps: list[str]) -> list[str]:
@@ -214,7 +224,74 @@ def test_changed_jars_are_fetched_by_the_next_command_that_needs_them(checkout):
     prepared(["run"], checkout)
     prepare.write_stamp(prepare.read_stamp() | {"jars": "older pins"})
     assert prepared(["ls"], checkout) == []
-    assert prepared(["run"], checkout) == ["fetching the JVM artifacts"]
+    assert prepared(["run"], checkout) == [JARS]
+
+
+def test_nothing_of_what_was_fetched_stays_when_all_is_installed(checkout):
+    prepared(["run"], checkout)
+    assert not prepare.FETCHED.exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        (StepError("The network is gone.", passing=True), True),
+        (StepError("It does not build.", passing=False), False),
+        (KeyboardInterrupt(), True),
+    ],
+)
+def test_what_was_fetched_stays_for_the_next_try_unless_it_may_be_the_cause(checkout, monkeypatch, error, kept):
+    working = vars(prepare)["run_side_by_side"]
+
+    def fails(*_: object) -> list[StepError]:
+        (prepare.FETCHED / "wheel").touch()
+        raise error
+
+    monkeypatch.setattr(prepare, "run_side_by_side", fails)
+    with pytest.raises(type(error)):
+        prepare.prepare(["run"])
+    assert (prepare.FETCHED / "wheel").exists() is kept
+    (prepare.VENV / "lib").mkdir()
+    (prepare.VENV / "lib64").symlink_to("lib")
+
+    def looks(*_: object) -> list[StepError]:
+        assert (prepare.FETCHED / "wheel").exists() is kept
+        assert not (prepare.VENV / "lib").exists(), "all else is made anew"
+        return []
+
+    monkeypatch.setattr(prepare, "run_side_by_side", looks)
+    prepare.prepare(["run"])
+    monkeypatch.setattr(prepare, "run_side_by_side", working)
+    assert prepared(["run"], checkout) == []
+
+
+def test_an_environment_without_pip_is_made_where_python_brings_a_wheel_of_it(checkout, monkeypatch):
+    commands: list[list[str]] = []
+    working = vars(prepare)["run_step"]
+
+    def run_step(what: str, command: list[str], *rest: object) -> None:
+        commands.append(command)
+        working(what, command, *rest)
+
+    monkeypatch.setattr(prepare, "run_step", run_step)
+    for wheel, wanted in ((Path("/a/pip.whl"), True), (None, False)):
+        commands.clear()
+        monkeypatch.setattr(prepare, "bundled_pip", lambda wheel=wheel: wheel)
+        prepare.STAMP.unlink(missing_ok=True)
+        prepare.prepare(["ls"])
+        assert ("--without-pip" in commands[0]) is wanted
+
+
+def test_the_jars_are_fetched_beside_the_packages_by_the_ivy_that_comes_with_them(checkout, tmp_path):
+    """By a command of its own, which finds Ivy in the installer's cache, and whose bytes are counted."""
+    packages, jars = prepare.packages_step(True, False), prepare.jars_step()
+    cache = packages.command[packages.command.index("--cache-dir") + 1]
+    assert jars.command[-3:] == ["-m", "harness.install.jvm", f"--ivy-below={cache}"]
+    assert packages.log != jars.log
+    assert packages.part
+    assert jars.part
+    assert packages.part.count().total == prepare.ROOM_NEEDED
+    assert jars.part.count().total == jvm.amount(jvm.DEFAULT_SETS).total > 50_000_000
 
 
 def test_two_checkouts_that_share_one_environment_share_its_lock(tmp_path):
@@ -385,15 +462,15 @@ def test_whatever_is_not_whole_is_made_anew(checkout, harm):
 
 def test_an_interrupted_update_leaves_no_stamp(checkout, monkeypatch):
     prepared(["run"], checkout)
-    working = vars(prepare)["run_step"]
+    working = vars(prepare)["run_side_by_side"]
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(prepare, "run_step", interrupted)
+    monkeypatch.setattr(prepare, "run_side_by_side", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepare.prepare(["test"])
-    monkeypatch.setattr(prepare, "run_step", working)
+    monkeypatch.setattr(prepare, "run_side_by_side", working)
     assert prepared(["run"], checkout) == FIRST_STEPS
 
 
@@ -402,25 +479,29 @@ def test_without_java_a_run_is_refused_before_anything_is_installed_and_a_list_i
     with pytest.raises(HarnessError, match="Java 17"):
         prepare.prepare(["run"])
     assert checkout == []
-    assert prepared(["ls"], checkout) == FIRST_STEPS[:3]
+    assert prepared(["ls"], checkout) == WITHOUT_JARS
     assert prepared(["ls"], checkout) == []
     monkeypatch.setattr(prepare, "why_no_java", lambda: "")
-    assert prepared(["run"], checkout) == FIRST_STEPS[3:]
+    assert prepared(["run"], checkout) == [JARS]
 
 
 def test_jars_that_cannot_be_fetched_stop_only_who_needs_them(checkout, monkeypatch, capsys):
-    working = vars(prepare)["run_step"]
+    no_maven = StepError("The Maven repository was not reached.", passing=True)
 
-    def no_maven(what: str, *rest: object) -> None:
-        if what == "fetching the JVM artifacts":
-            raise HarnessError("The Maven repository was not reached.")
-        working(what, *rest)
+    def without_maven(steps: list[Step], _: object) -> list[StepError]:
+        if len(steps) == 1:
+            raise no_maven
+        return [no_maven]
 
-    monkeypatch.setattr(prepare, "run_step", no_maven)
+    monkeypatch.setattr(prepare, "run_side_by_side", without_maven)
     prepared(["ls"], checkout)
     assert "Going on without the JVM artifacts, which this command does not need. The Maven" in capsys.readouterr().err
     with pytest.raises(HarnessError, match="not reached"):
         prepare.prepare(["run"])
+    prepare.STAMP.unlink()
+    with pytest.raises(HarnessError, match="not reached"):
+        prepare.prepare(["run"])
+    assert prepared(["ls"], checkout) == [], "the packages were installed all the same"
 
 
 def test_a_full_disk_is_said_before_it_is_filled(checkout, monkeypatch):

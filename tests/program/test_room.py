@@ -25,7 +25,7 @@ from harness.experiments.searching import search
 from harness.experiments.searching.searched import read
 from harness.host import disk_space
 from harness.host.disk_space import MB, Disk, NoRoomError
-from harness.install import environment, installer, jvm
+from harness.install import environment, installer, ivy
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import DEFAULT_SCENARIO, Exit, HarnessError, Outcome
@@ -367,7 +367,7 @@ def test_a_program_that_a_full_disk_ended_need_not_say_so(left, full, tmp_path, 
     assert disk_space.ended_of_full("Killed", tmp_path) == full
     assert disk_space.ended_of_full(f"cp: {disk_space.FULL_WORDS[0]}", tmp_path)
     assert ("the disk is full" in installer.explain("installing", 1, "Killed", log)) == full
-    assert (f"the disk of {cache_folder()} is full" in jvm.explain_failure("toy", 1, "Killed", log)) == full
+    assert (f"the disk of {cache_folder()} is full" in ivy.explain_failure("toy", 1, "Killed", log)) == full
 
 
 def test_of_all_places_those_that_are_full_are_named(monkeypatch):

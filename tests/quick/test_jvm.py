@@ -6,7 +6,8 @@ import hashlib
 import re
 import stat
 import threading
-from pathlib import Path
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from harness.config import plan
 from harness.drivers import one_run
 from harness.engines import manifest as manifests
-from harness.install import jvm
+from harness.install import ivy, jvm
+from harness.install.ivy import Artifact
+from harness.install.progress import Amount
 from harness.model import HarnessError
 from harness.terminal.command_end import cache_folder
 from harness.util.wait import wait_until
@@ -156,6 +159,9 @@ def test_the_shipped_sets_are_pinned(which, expected):
     for revision in re.findall(r'name="([^"]+)" rev="([^"]+)"', (source / "ivy.xml").read_text()):
         assert f"{'-'.join(revision)}.jar" in pinned
     assert "://" not in (source / "ivy.xml").read_text()
+    places = ivy.read_artifacts(source / "jars.lock")
+    assert {each.name for each in places} == pinned.keys()
+    assert all(each.name == "-".join(each.path.parts[-3:-1]) + ".jar" for each in places), "Ivy asks for no classifier"
 
 
 def test_the_connector_fits_the_spark_that_is_installed():
@@ -187,17 +193,26 @@ class PretendedIvy:
     def __init__(self) -> None:
         self.brings = GOOD
         self.calls = 0
+        self.asked: list[str] = []
         self.gate: threading.Event | None = None
 
-    def resolve(self, _which: str, place: Path, _say: jvm.Say) -> Path:
+    def resolve(self, _which: str, scratch: Path, *_: object) -> list[Artifact]:
         self.calls += 1
         if self.gate:
             assert self.gate.wait(30)
-        return fill(place / "jars", self.brings)
+        return [at(path) for path in sorted(fill(scratch / "jars", self.brings).iterdir())]
+
+    def fetch(self, _which: str, artifacts: Sequence[Artifact], scratch: Path, *_: object) -> None:
+        self.asked = [each.name for each in artifacts]
+        fill(scratch / "jars", {name: data for name, data in self.brings.items() if name in self.asked})
+
+
+def at(jar: Path) -> Artifact:
+    return Artifact(PurePosixPath("org/toys", jar.stem, "1", jar.name), jar.stat().st_size)
 
 
 @pytest.fixture
-def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendedIvy:
+def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendedIvy:
     """A harness with one set, "toy", an empty cache, and an Ivy without network."""
     source = tmp_path / "harness/engines/toy"
     source.mkdir(parents=True)
@@ -206,7 +221,16 @@ def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PretendedIvy:
     pretended = PretendedIvy()
     monkeypatch.setattr(jvm, "_HARNESS", tmp_path / "harness")
     monkeypatch.setattr(jvm, "_resolve", pretended.resolve)
+    monkeypatch.setattr(jvm, "_fetch_artifacts", pretended.fetch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return pretended
+
+
+@pytest.fixture
+def placed(pretended: PretendedIvy, tmp_path: Path) -> PretendedIvy:
+    """The same, and it is known where in a repository the jars lie."""
+    places = [Artifact(PurePosixPath("org/toys", Path(name).stem, "1", name), len(data)) for name, data in GOOD.items()]
+    ivy.write_artifacts(tmp_path / "harness/engines/toy/jars.lock", places)
     return pretended
 
 
@@ -214,32 +238,32 @@ def in_cache(tmp_path: Path) -> list[str]:
     return sorted(p.name for p in (tmp_path / "cache/streamgauge/jars").iterdir() if not p.name.endswith(".lock"))
 
 
-def test_jars_are_fetched_once(ivy, tmp_path):
+def test_jars_are_fetched_once(pretended, tmp_path):
     folder = jvm.jars("toy")
     assert folder.parent == tmp_path / "cache/streamgauge/jars"
     assert jvm.sums_of(folder) == sums(GOOD)
     assert jvm.classpath("toy") == f"{folder}/*"
     assert jvm.jars("toy") == folder
-    assert ivy.calls == 1
+    assert pretended.calls == 1
     assert in_cache(tmp_path) == [folder.name]
 
 
-def test_other_pins_are_another_folder(ivy, tmp_path):
+def test_other_pins_are_another_folder(pretended, tmp_path):
     before = jvm.jars("toy")
-    ivy.brings = {"c.jar": b"ccc"}
-    jvm.write_sums(tmp_path / "harness/engines/toy/jars.sha256", sums(ivy.brings))
+    pretended.brings = {"c.jar": b"ccc"}
+    jvm.write_sums(tmp_path / "harness/engines/toy/jars.sha256", sums(pretended.brings))
     assert jvm.jars("toy") != before
-    assert ivy.calls == 2
+    assert pretended.calls == 2
 
 
-def test_jars_that_are_not_the_pinned_ones_are_named_and_not_kept(ivy, tmp_path):
-    ivy.brings = {"a.jar": b"aaa", "evil.jar": b"!"}
-    with pytest.raises(HarnessError, match=r"not as pinned in .*jars\.sha256: b\.jar is missing; evil\.jar is not"):
+def test_jars_that_are_not_the_pinned_ones_are_named_and_not_kept(pretended, tmp_path):
+    pretended.brings = {"b.jar": b"???", "evil.jar": b"!"}
+    with pytest.raises(HarnessError, match=r"not as pinned in .*jars\.sha256: a\.jar is missing; evil\.jar is not"):
         jvm.jars("toy")
     assert in_cache(tmp_path) == []
 
 
-def test_a_damaged_folder_is_fetched_again(ivy, capsys):
+def test_a_damaged_folder_is_fetched_again(pretended, capsys):
     folder = jvm.jars("toy")
     (folder / "a.jar").write_bytes(b"")
     heard: list[str] = []
@@ -249,34 +273,66 @@ def test_a_damaged_folder_is_fetched_again(ivy, capsys):
     assert heard[0].endswith("fetching them again.")
 
 
-def test_what_a_killed_fetch_left_is_removed(ivy, tmp_path):
+def test_what_a_killed_fetch_left_is_removed(pretended, tmp_path):
     name = jvm.jar_folder("toy").name
     fill(tmp_path / f"cache/streamgauge/jars/.{name}-fetch-dead/jars", GOOD)
     assert jvm.jars("toy").name == name
     assert in_cache(tmp_path) == [name]
 
 
-def test_what_another_checkout_fetches_for_other_pins_stays(ivy, tmp_path):
+def test_what_has_come_before_a_fetch_was_broken_off_is_not_fetched_again(placed, tmp_path):
+    """Even if the jar that Ivy had finished lay in a cache of its own, and another one was not whole."""
+    name = jvm.jar_folder("toy").name
+    dead = tmp_path / f"cache/streamgauge/jars/.{name}-fetch-dead"
+    fill(dead / "0/ivy/cache/org.toys/a/jars", {"a.jar": b"aaa", "b.jar.part": b"b"})
+    assert jvm.amount(["toy"]) == Amount(4, 6)
+
+    assert jvm.sums_of(jvm.jars("toy")) == sums(GOOD)
+    assert placed.asked == ["b.jar"]
+    assert in_cache(tmp_path) == [name]
+    assert jvm.amount(["toy"]) == Amount(6, 6)
+
+
+def test_a_fetch_that_fails_keeps_the_jars_that_are_as_pinned(placed, tmp_path):
+    name = jvm.jar_folder("toy").name
+    placed.brings = {"a.jar": b"aaa", "b.jar": b"???"}
+    with pytest.raises(HarnessError, match=r"b\.jar has the sum"):
+        jvm.jars("toy")
+    assert in_cache(tmp_path) == [f".{name}-fetch-kept"]
+
+    placed.brings = GOOD
+    jvm.jars("toy")
+    assert placed.asked == ["b.jar"]
+    assert in_cache(tmp_path) == [name]
+
+
+def test_what_was_fetched_of_other_pins_is_not_taken(placed, tmp_path):
+    fill(tmp_path / "cache/streamgauge/jars/.toy-0123456789abcdef-fetch-kept", GOOD)
+    jvm.jars("toy")
+    assert placed.asked == ["a.jar", "b.jar"]
+
+
+def test_what_another_checkout_fetches_for_other_pins_stays(pretended, tmp_path):
     live = fill(tmp_path / "cache/streamgauge/jars/.toy-0123456789abcdef-fetch-live/jars", GOOD)
     jvm.jars("toy")
     assert jvm.sums_of(live) == sums(GOOD)
 
 
-def test_two_at_once_fetch_once(ivy):
-    ivy.gate = threading.Event()
+def test_two_at_once_fetch_once(pretended):
+    pretended.gate = threading.Event()
     heard: list[str] = []
     threads = [threading.Thread(target=jvm.jars, args=("toy", heard.append)) for _ in range(2)]
     for thread in threads:
         thread.start()
     wait_until(lambda: heard, deadline_s=30, what="the second to say that it waits")
-    ivy.gate.set()
+    pretended.gate.set()
     for thread in threads:
         thread.join()
-    assert ivy.calls == 1
+    assert pretended.calls == 1
     assert heard == [f"Another streamgauge is making {jvm.jar_folder('toy').name}; waiting for it ..."]
 
 
-def test_a_cache_that_cannot_be_written_is_a_sentence(ivy, tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_a_sentence(pretended, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(HarnessError, match=r"The cache folder .* cannot be written: Not a directory\. Make it"):
@@ -290,56 +346,13 @@ def test_the_cache_is_where_the_user_wants_it(monkeypatch, tmp_path):
         assert cache_folder() == tmp_path / ".cache/streamgauge"
 
 
-@pytest.mark.parametrize(
-    ("said", "cause"),
-    [
-        ("\tHost repository not found. url=x\n\t:: org.apache.kafka#kafka_2.13;4.3.1: not found", "was not reached"),
-        ("java.net.ConnectException: Connection refused", "was not reached"),
-        ("java.io.IOException: No space left on device", "is full"),
-        (":: UNRESOLVED\n\t:: org.apache.kafka#kafka_2.13;4.3.1: not found\n", "no org.apache.kafka#kafka_2.13;4.3.1"),
-        ("something else", "Ivy ended with code 1"),
-    ],
-)
-def test_why_a_fetch_failed(said, cause, tmp_path):
-    sentence = jvm.explain_failure("services", 1, said, tmp_path / "services.log")
-    assert re.match(rf"The JVM artifacts of services could not be fetched: .*{re.escape(cause)}\. To go", sentence)
-    assert sentence.endswith(f"Ivy's log is {tmp_path / 'services.log'}.")
-
-
-def slow_ivy(folder: Path, text: str) -> Path:
-    program = folder / "java"
-    program.write_text(f"#!/bin/sh\n{text}\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    return program
-
-
-def test_a_fetch_that_takes_long_says_that_it_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(jvm, "TOLD_EVERY_S", 0.01)
-    waits = slow_ivy(tmp_path, f"until [ -e {tmp_path}/heard ]; do sleep 0.01; done; exit 7")
-    heard: list[str] = []
-
-    def say(sentence: str) -> None:
-        heard.append(sentence)
-        (tmp_path / "heard").touch()
-
-    assert jvm._run_ivy([waits], "toy", tmp_path / "log", say) == 7
-    assert heard[0].startswith("Fetching the JVM artifacts of toy ... ")
-    assert heard[0].endswith(" s so far")
-
-
-def test_a_fetch_that_does_not_end_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(jvm, "IVY_DEADLINE_S", 0.05)
-    monkeypatch.setattr(jvm, "TOLD_EVERY_S", 0.01)
-
-    with pytest.raises(HarnessError, match=r"did not end within 0\.05 s\. .* Start the same command again"):
-        jvm._run_ivy([slow_ivy(tmp_path, "exec sleep 60")], "toy", tmp_path / "log", lambda _: None)
-
-
-def test_main_names_the_folders_or_the_reason(ivy, tmp_path, capsys):
+def test_main_names_the_folders_or_the_reason(pretended, tmp_path, capsys):
     assert jvm.main(["toy"]) == 0
     assert capsys.readouterr().out == f"{jvm.jar_folder('toy')}\n"
     assert jvm.main(["nothing"]) == 4
     assert capsys.readouterr().err.startswith("streamgauge: There is no set of JVM artifacts named nothing")
-    ivy.brings = {"c.jar": b"ccc"}
+    pretended.brings = {"c.jar": b"ccc"}
     assert jvm.main(["--pin", "toy"]) == 0
-    assert jvm.read_sums(tmp_path / "harness/engines/toy/jars.sha256") == sums(ivy.brings)
+    assert jvm.read_sums(tmp_path / "harness/engines/toy/jars.sha256") == sums(pretended.brings)
+    places = ivy.read_artifacts(tmp_path / "harness/engines/toy/jars.lock")
+    assert places == [Artifact(PurePosixPath("org/toys/c/1/c.jar"), 3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -15,6 +15,7 @@ from harness.engines.job import Surroundings
 from harness.engines.manifest import HERE, VERSIONS, load, lock_file
 from harness.faults.registry import parse
 from harness.install import jvm
+from harness.install.ivy import Artifact
 from harness.install.prepare import RUN
 from harness.model import HarnessError, UsageError
 from tests.quick.cases import SPEC
@@ -46,15 +47,22 @@ class Pretended:
                 Path(command[-1]).read_text() + "# with hashes\n"
             )
 
-    def resolve(self, which, place, say):
+    def resolve(self, which, scratch, *_: object) -> list[Artifact]:
         self.asked.append(f"the jars of {which}")
         if self.repository_says:
             raise HarnessError(self.repository_says)
-        folder = place / "jars"
-        folder.mkdir()
+        self.bring(scratch)
+        return [Artifact(PurePosixPath("org/own", name), len(content)) for name, content in self.jars.items()]
+
+    def fetch(self, which, artifacts, scratch, *_: object) -> None:
+        self.asked.append(f"the pinned jars of {which}")
+        self.bring(scratch)
+
+    def bring(self, scratch: Path) -> None:
+        folder = scratch / "jars"
+        folder.mkdir(exist_ok=True)
         for name, content in self.jars.items():
             (folder / name).write_bytes(content)
-        return folder
 
 
 @pytest.fixture
@@ -62,6 +70,7 @@ def outside(tmp_path, monkeypatch) -> Pretended:
     pretended = Pretended()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(jvm, "_resolve", pretended.resolve)
+    monkeypatch.setattr(jvm, "_fetch_artifacts", pretended.fetch)
     monkeypatch.setattr(environments, "ROOM_NEEDED", 0)
     for module in (versions, environments):
         monkeypatch.setattr(module, "run_step", pretended.run_step)
