@@ -378,9 +378,10 @@ KEYS: dict[str, Key] = {
         Reader(_limit, "N", "a number of events, or any"),
         None,
         "number of events that may be dropped as late",
+        "any for yahoo, late and storm; 0 for other disorder",
         group="disorder",
         example='late_dropped_max = "any"',
-        more='Left out, it is `"any"` for `yahoo`, `late` and `storm`, and 0 for other disorder.',
+        more="Each dropped event has to be explained in any case.",
     ),
     "fault": Key(
         _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
@@ -464,7 +465,7 @@ KEYS: dict[str, Key] = {
         "setting for the engine",
         group="engine",
         example='conf = { "spark.sql.shuffle.partitions" = 4 }',
-        more="A table in a file. A flag sets one key and keeps the scenario's others.",
+        more="A flag sets one of them and keeps the scenario's others.",
     ),
     "kafka": Key(
         _text("HOST:PORT"),

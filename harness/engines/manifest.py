@@ -746,9 +746,8 @@ CLAIM_KEYS: Keys = {
     ),
     "understands": TomlKey(
         texts,
-        "Which options that begin with `streamgauge.` the job reads, with their values after `=`: words with bars "
-        "between them, `N` (a whole number from 1), `SIZE` (such as 512m) or `BOOL`. Others are refused before the "
-        "start.",
+        "Which options that begin with `streamgauge.` the job reads, and their values after `=`. Others are refused "
+        "before the start.",
         "any",
         example='understands = ["streamgauge.parser=fast|safe", "streamgauge.batch=N"]',
     ),

@@ -85,7 +85,7 @@ def test_a_right_job_passes(tmp_path, choice):
     assert verdict.outcome is Outcome.PASS, verdict.sentence
 
 
-# A right job, and a manifest that says something else of it. examples/own-engine/README.md has it as a table, by field.
+# A right job, and a manifest that says something else of it. docs/reference/job.md has it as a table, by field.
 
 JOB = {"final": False, "late": "drop", "progress": "file", "results": "redis:compact", "evidence": "none"}
 FINAL_JOB = {**JOB, "final": True}
@@ -354,8 +354,8 @@ def test_keys_of_its_own_that_the_manifest_leaves_out_are_named_with_the_line(tm
 
 
 def test_the_table_of_the_document_has_the_fields_that_are_tried_here():
-    text = (Path(__file__).parents[2] / "examples" / "own-engine" / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## When the manifest is wrong about it")[2].partition("\n## ")[0]
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "job.md").read_text(encoding="utf-8")
+    section = text.partition("## When the manifest does not fit the job")[2].partition("\n## ")[0]
     columns = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
 
     assert {name for column in columns for name in re.findall(r"`(\w+)`", column)} == {
