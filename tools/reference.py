@@ -66,7 +66,7 @@ OF_EXPERIMENTS = (
     *("metrics.prom", "audit.json", "trend.json", "otava.yaml"),
 )
 # The parts of the answers in JSON that are records of the program.
-RECORDS = {
+RECORDS: Mapping[str, Any] = {
     "checks": CheckResult,
     "checks: witnesses": Witness,
     "certificate": Certificate,
