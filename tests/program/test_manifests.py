@@ -355,7 +355,7 @@ def test_keys_of_its_own_that_the_manifest_leaves_out_are_named_with_the_line(tm
 
 def test_the_table_of_the_document_has_the_fields_that_are_tried_here():
     text = (Path(__file__).parents[2] / "docs" / "reference" / "job.md").read_text(encoding="utf-8")
-    section = text.partition("## When the manifest does not fit the job")[2].partition("\n## ")[0]
+    section = text.partition("## When the manifest is wrong about it")[2].partition("\n## ")[0]
     columns = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
 
     assert {name for column in columns for name in re.findall(r"`(\w+)`", column)} == {
