@@ -159,7 +159,7 @@ def _command(words: Sequence[str]) -> str:
     own = [each for each in command.params if each not in keys and each.name != "as_json"]
     parts = [f"## {' '.join(words)}\n", f"{inspect.cleandoc(command.help or '')}\n"]
     if epilog := inspect.cleandoc(getattr(command, "epilog", None) or ""):
-        parts.append(f"{epilog}\n")
+        parts.append(re.sub(r"^Example: (.+)$", r"Example: `\1`", epilog, flags=re.MULTILINE) + "\n")
     if own:
         parts.append(table(["argument or flag", "does"], [[_spelled(each), _help(each)] for each in own]))
     if keys:
