@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
@@ -24,6 +24,7 @@ from harness.util.toml_reader import MistakeError, expected, flag, integer, one_
 from workloads.shipped import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
+Group = Literal["load", "disorder", "fault", "engine", "sink", "environment"]
 MOST_SEED = 2**63 - 1
 MOST_DIGITS, MOST_LETTERS = 30, 4000
 TIME = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|m|h)", re.ASCII)
@@ -52,6 +53,10 @@ class Key:
     default: Any
     help: str
     usual: str = ""  # the default in words, if the value itself is not clear
+    _: KW_ONLY
+    group: Group  # the part of docs/reference/scenario-keys.md
+    example: str  # a whole line of a scenario file
+    more: str = ""  # further sentences of that page, in Markdown without links
 
     def explained(self, usual: str = "") -> str:
         """Return the help text of the flag. `usual` is a command's default if it differs from the key's."""
@@ -213,94 +218,334 @@ KEYS: dict[str, Key] = {
         _text("ENGINE", f"{', '.join((*IDS, FAKE, *IN_VERSIONS))}, or the path of a manifest.toml"),
         "spark",
         "the system under test",
+        group="engine",
+        example='engine = "path/to/manifest.toml"',
+        more="A path names your own job: its manifest, the folder of the manifest, or a job beside it.",
     ),
     "workload": Key(
         _text("ID", f"{', '.join(WORKLOADS)}, or the folder of a workload.toml"),
         AD_IMPRESSIONS,
         "the query to run",
+        group="load",
+        example='workload = "page_visits"',
+        more="It decides which events are sent and what the right answer is. The engine needs a job for it.",
     ),
-    "sink": Key(_text("NAME", "`streamgauge engines` lists them"), "", "the engine's sink", FIRST_SINK),
+    "sink": Key(
+        _text("NAME", "`streamgauge engines` lists them"),
+        "",
+        "the engine's sink",
+        FIRST_SINK,
+        group="sink",
+        example='sink = "increment"',
+        more="`spark` has `absolute`, `fenced`, `increment` and `increment-retrying`.",
+    ),
     "rate": Key(
-        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"), 10_000.0, "events sent per second"
+        _above_zero("a number of events per second", 10_000_000, "EVENTS/S"),
+        10_000.0,
+        "events sent per second",
+        group="load",
+        example="rate = 50_000",
+        more="The shape of the load (`profile`) is relative to it. Probes are sent in addition.",
     ),
-    "duration": Key(Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load"),
+    "duration": Key(
+        Reader(_duration_ms, "TIME", TIMES), "30s", "length of the load", group="load", example='duration = "90s"'
+    ),
     "warm_up": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
         "0s",
         "load before the measured load; it is judged but not measured",
+        group="load",
+        example='warm_up = "60s"',
+        more="It has the same rate and disorder. Not together with `backlog` or `history`.",
     ),
     "backlog": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
         "0s",
         "load that is already in Kafka when the engine starts, unevenly spread over the partitions",
+        group="load",
+        example='backlog = "2m"',
     ),
     "history": Key(
         Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
         "0s",
         "older events, which are in JSON files and no longer in Kafka",
+        group="load",
+        example='history = "1m"',
+        more="The last quarter of them is in the files and in Kafka. The job needs `history = true` in its manifest.",
     ),
-    "seam": Key(_choice(get_args(Cut)), "offset", "where files end and Kafka begins: at an offset or at an event time"),
+    "seam": Key(
+        _choice(get_args(Cut)),
+        "offset",
+        "where files end and Kafka begins: at an offset or at an event time",
+        group="load",
+        example='seam = "time"',
+        more="Only with `history`.",
+    ),
     "backfill": Key(
         _text("ENGINE", "an engine that keeps late events, such as spark-batch or flink-batch"),
         "",
         "count all events again afterwards, in a batch job",
         "none",
+        group="engine",
+        example='backfill = "spark-batch"',
     ),
-    "backfill_kill": Key(Reader(flag), False, "kill the batch job when it has written half, and start it again"),
-    "profile": Key(Reader(_profile, "KIND", ", ".join(PROFILES)), "steady", "shape of the rate over time"),
-    "seed": Key(_integer(0, MOST_SEED), 1, "seed of all randomness"),
-    "servers": Key(_integer(1, MAX_SERVERS), 10, "number of event senders"),
-    "campaigns": Key(_integer(1, 100_000), 100, "number of campaigns, each with 10 ads"),
-    "probes": Key(_integer(0, 100_000), 300, "number of extra campaigns with one view per window, to measure latency"),
-    "partitions": Key(_integer(1, 1000), 4, "number of partitions of the topic"),
-    "window": Key(Reader(_duration_ms, "TIME", TIMES), "10s", "length of a tumbling window"),
-    "watermark": Key(Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"), "10s", "allowed lateness of an event"),
-    "time": Key(_choice(get_args(Time)), EVENT_TIME, "the time that assigns an event to a window", "event"),
+    "backfill_kill": Key(
+        Reader(flag),
+        False,
+        "kill the batch job when it has written half, and start it again",
+        group="fault",
+        example="backfill_kill = true",
+        more="Only with `backfill`.",
+    ),
+    "profile": Key(
+        Reader(_profile, "KIND", ", ".join(PROFILES)),
+        "steady",
+        "shape of the rate over time",
+        group="load",
+        example='profile = { kind = "burst", factor = 10, burst_ms = 10_000 }',
+        more="A table sets the numbers of a profile; see below.",
+    ),
+    "seed": Key(
+        _integer(0, MOST_SEED),
+        1,
+        "seed of all randomness",
+        group="load",
+        example="seed = 42",
+        more="Equal seeds and keys give equal events, delays and fault plans on every machine.",
+    ),
+    "servers": Key(
+        _integer(1, MAX_SERVERS),
+        10,
+        "number of event senders",
+        group="load",
+        example="servers = 20",
+        more="A silence or a wrong clock of the disorder is that of single senders.",
+    ),
+    "campaigns": Key(
+        _integer(1, 100_000),
+        100,
+        "number of campaigns, each with 10 ads",
+        group="load",
+        example="campaigns = 1000",
+        more="Only for the workload `ad_impressions`.",
+    ),
+    "probes": Key(
+        _integer(0, 100_000),
+        300,
+        "number of extra campaigns with one view per window, to measure latency",
+        group="load",
+        example="probes = 0",
+        more="`0` sends none. Only for the workload `ad_impressions`.",
+    ),
+    "partitions": Key(
+        _integer(1, 1000), 4, "number of partitions of the topic", group="load", example="partitions = 8"
+    ),
+    "window": Key(
+        Reader(_duration_ms, "TIME", TIMES),
+        "10s",
+        "length of a tumbling window",
+        group="load",
+        example='window = "1m"',
+        more="Only for the workload `ad_impressions`. The job gets it as `window_ms`.",
+    ),
+    "watermark": Key(
+        Reader(_lateness_ms, "TIME", f"{TIMES}, or 0 for none"),
+        "10s",
+        "allowed lateness of an event",
+        group="load",
+        example='watermark = "20s"',
+        more="The job gets it as `watermark_ms`.",
+    ),
+    "time": Key(
+        _choice(get_args(Time)),
+        EVENT_TIME,
+        "the time that assigns an event to a window",
+        "event",
+        group="load",
+        example='time = "processing"',
+        more="The event's own time, the time of sending (`ingestion`), Kafka's time (`append`) or the engine's clock "
+        "(`processing`). The sink has to list it under `times`.",
+    ),
     "disorder": Key(
         Reader(_disorder, "PRESET", f"{', '.join(PRESETS)}; append settings as ,dial=value"),
         "mobile",
         "disorder of the event times",
+        group="disorder",
+        example='disorder = "mobile,duplicate_share=0.01,duplicate_gap=50"',
+        more="A table of dials is allowed as well, with `preset` for the preset. Presets and dials: see below.",
     ),
     "late_dropped_max": Key(
-        Reader(_limit, "N", "a number of events, or any"), None, "number of events that may be dropped as late"
+        Reader(_limit, "N", "a number of events, or any"),
+        None,
+        "number of events that may be dropped as late",
+        "any for yahoo, late and storm; 0 for other disorder",
+        group="disorder",
+        example='late_dropped_max = "any"',
+        more="Each dropped event has to be explained in any case.",
     ),
     "fault": Key(
         _text("PLAN", "such as kill@c3:batch=3, or none; `streamgauge chaos --list` shows all"),
         "",
         "a fault or a plan of faults",
         "a kill at the engine's most critical point",
+        group="fault",
+        example='fault = "kill@t>=8s; redis-flush@batch>=+2"',
+        more="That point is `kill@c3:batch=3` if the sink has this crash point, else `kill@offset=50%`; without "
+        "progress in lines it is the middle of the load, and `none` for an engine that can't resume.",
     ),
     "states": Key(
-        _integer(0, 100), 0, "number of random batches of a Spark job whose state is stored and judged", "none"
+        _integer(0, 100),
+        0,
+        "number of random batches of a Spark job whose state is stored and judged",
+        "none",
+        group="engine",
+        example="states = 10",
+        more="For `flink-java`: of its checkpoints.",
     ),
-    "client": Key(_choice(CLIENTS), "confluent", "Kafka client of the generator"),
+    "client": Key(
+        _choice(CLIENTS),
+        "confluent",
+        "Kafka client of the generator",
+        group="environment",
+        example='client = "kafka-python"',
+        more="Both send the same bytes.",
+    ),
     "requires": Key(
-        _some(get_args(Required)), [], "preconditions of the scenario; if one is missing, the run is UNKNOWN"
+        _some(get_args(Required)),
+        [],
+        "preconditions of the scenario; if one is missing, the run is UNKNOWN",
+        group="load",
+        example='requires = ["late"]',
+        more="Where the plan rules one out, the run is refused with exit code 2; see below.",
     ),
     "lag_budget_ms": Key(
         _above_zero("a number of ms", 3_600_000, "MS"),
         100.0,
         "fail the load check if p99.9 of sending lag is above this",
+        group="environment",
+        example="lag_budget_ms = 500",
+        more="A failed load check withholds all figures of speed. It changes no verdict on counts.",
     ),
     "objective_p99_ms": Key(
-        _above_zero("a number of ms", 86_400_000, "MS"), None, "fail the run if p99 latency is above this", "none"
+        _above_zero("a number of ms", 86_400_000, "MS"),
+        None,
+        "fail the run if p99 latency is above this",
+        "none",
+        group="engine",
+        example="objective_p99_ms = 10_000",
+        more="The run is UNKNOWN `no speed` if latency can't be measured.",
     ),
-    "trigger": Key(Reader(_trigger, "TIME", f"{TIMES}, or 0 for none"), "0 seconds", "trigger interval of the engine"),
+    "trigger": Key(
+        Reader(_trigger, "TIME", f"{TIMES}, or 0 for none"),
+        "0 seconds",
+        "trigger interval of the engine",
+        group="engine",
+        example='trigger = "500ms"',
+        more="For `spark-rtm` it is the time between commits, 5 s or more.",
+    ),
     "master": Key(
-        _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"), "local[*]", "Spark master"
+        _text("MASTER", "local[N], local-cluster[...], spark://, yarn or k8s://"),
+        "local[*]",
+        "Spark master",
+        group="engine",
+        example='master = "local[2]"',
+        more="A remote master needs `kafka`, `redis` and `checkpoint` as well.",
     ),
-    "checkpoint": Key(_text("FOLDER"), "", "folder of the engine's checkpoint", "a folder of the run"),
-    "conf": Key(Reader(_conf, "K=V", "may be repeated"), {}, "setting for the engine"),
-    "kafka": Key(_text("HOST:PORT"), "", "bootstrap servers of an existing Kafka", "an embedded one"),
-    "kafka_config": Key(_text("FILE"), "", "properties file with the security settings of --kafka", "none"),
-    "redis": Key(_text("URL", "redis:// or rediss://"), "", "an existing Redis", "an embedded one"),
-    "redis_prefix": Key(_text("TEXT"), "", "prefix of all keys of the run in --redis", "none"),
-    "reset": Key(Reader(flag), False, "empty the database of --redis first, if streamgauge used it before"),
-    "repeat": Key(_integer(1, 1000), 1, "number of runs, each with the next seed"),
-    "patience": Key(_above_zero("a factor", 100, "FACTOR"), 1.0, "multiply all deadlines by this on a slow machine"),
+    "checkpoint": Key(
+        _text("FOLDER"),
+        "",
+        "folder of the engine's checkpoint",
+        "a folder of the run",
+        group="engine",
+        example='checkpoint = "/mnt/shared/checkpoint"',
+    ),
+    "conf": Key(
+        Reader(_conf, "K=V", "may be repeated"),
+        {},
+        "setting for the engine",
+        group="engine",
+        example='conf = { "spark.sql.shuffle.partitions" = 4 }',
+        more="A flag sets one of them and keeps the scenario's others.",
+    ),
+    "kafka": Key(
+        _text("HOST:PORT"),
+        "",
+        "bootstrap servers of an existing Kafka",
+        "an embedded one",
+        group="environment",
+        example='kafka = "broker:9093"',
+    ),
+    "kafka_config": Key(
+        _text("FILE"),
+        "",
+        "properties file with the security settings of --kafka",
+        "none",
+        group="environment",
+        example='kafka_config = "client.properties"',
+        more="As Java or librdkafka names them. A value may be `${env:NAME}`.",
+    ),
+    "redis": Key(
+        _text("URL", "redis:// or rediss://"),
+        "",
+        "an existing Redis",
+        "an embedded one",
+        group="environment",
+        example='redis = "redis://host:6379/4"',
+        more="`${env:NAME}` in it is replaced, such as for a password.",
+    ),
+    "redis_prefix": Key(
+        _text("TEXT"),
+        "",
+        "prefix of all keys of the run in --redis",
+        "none",
+        group="environment",
+        example='redis_prefix = "bench:"',
+        more="For a database that others use too.",
+    ),
+    "reset": Key(
+        Reader(flag),
+        False,
+        "empty the database of --redis first, if streamgauge used it before",
+        group="environment",
+        example="reset = true",
+    ),
+    "repeat": Key(
+        _integer(1, 1000),
+        1,
+        "number of runs, each with the next seed",
+        group="environment",
+        example="repeat = 5",
+        more="They share one folder. The result has medians with bootstrap intervals.",
+    ),
+    "patience": Key(
+        _above_zero("a factor", 100, "FACTOR"),
+        1.0,
+        "multiply all deadlines by this on a slow machine",
+        group="environment",
+        example="patience = 3",
+    ),
     "checksum": Key(
-        Reader(flag), False, "also sum event ids, to find a loss that a duplicate hides; speed is not measured"
+        Reader(flag),
+        False,
+        "also sum event ids, to find a loss that a duplicate hides; speed is not measured",
+        group="sink",
+        example="checksum = true",
+        more="Only for the workload `ad_impressions`. The job needs `checksum = true` in its manifest.",
     ),
-    "archive": Key(Reader(flag), True, "start Java faster from class archives, which the first run writes", "on"),
-    "web": Key(Reader(flag), False, "show Locust's web page during the load"),
+    "archive": Key(
+        Reader(flag),
+        True,
+        "start Java faster from class archives, which the first run writes",
+        "on",
+        group="engine",
+        example="archive = false",
+        more="As a flag: `--no-archive`.",
+    ),
+    "web": Key(
+        Reader(flag),
+        False,
+        "show Locust's web page during the load",
+        group="environment",
+        example="web = true",
+    ),
 }

@@ -55,10 +55,10 @@ def _in_block(block: str) -> Iterator[str]:
 
 
 def _inline(text: str) -> Iterator[str]:
-    """A name alone is only talked about."""
+    """A name alone is only talked about, and a line of TOML may begin with one: `workload = "page_visits"`."""
     for code in re.findall(r"`([^`]+)`", text):
         line = " ".join(code.split())
-        if called := re.fullmatch(rf"(?:{CALL})?((?:{NAMES}) .+)", line):
+        if called := re.fullmatch(rf"(?:{CALL})?((?:{NAMES}) (?!= ).+)", line):
             yield called[1]
         yield from _substituted(line)
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer.core
-import typer.main
 
-from generators.profiles import PROFILES
 from harness.cli import app
-from harness.config import plan
-from harness.config.scenario_keys import KEYS
-from harness.engines.config import EngineConfig
 from harness.engines.environments import ROOM_NEEDED
-from harness.engines.manifest import MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
+from harness.engines.manifest import load
 from harness.experiments.chaos import tiers
 from harness.faults.registry import FAULTS
 from harness.install.prepare import first_help
-from harness.judging.checks import CHECKS
 from harness.model import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +22,6 @@ LEFT_OUT = "# ..."
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-RUN = (ROOT / "docs" / "reference" / "run.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("**/*.md"))
@@ -42,71 +33,21 @@ def test_the_help_before_the_first_installation_lists_every_command(command):
     assert f"\n  {command}\n" in first_help(DOCUMENTS["docs/reference/commands.md"])
 
 
-@pytest.mark.parametrize("key", sorted(KEYS))
-def test_every_key_of_a_scenario_is_explained(key):
-    assert f"`{key}`" in RUN
-
-
-@pytest.mark.parametrize("key", sorted(KEYS))
-def test_a_key_is_a_flag_of_run_unless_it_is_said_to_be_of_files_only(key):
-    (meaning,) = re.findall(rf"^\| `{key}` \|[^|]*\| (.*)", RUN, re.MULTILINE)
-    group = typer.main.get_command(app.app)
-    assert isinstance(group, typer.core.TyperGroup)
-    flags = {parameter.name for parameter in group.commands["run"].params}
-
-    assert (key in flags) is not meaning.startswith("file only")
-
-
-@pytest.mark.parametrize("name", sorted({*plan.scenarios(), *SHIPPED, "fake", *CHECKS}))
-def test_every_scenario_engine_and_check_is_named(name):
-    assert f"`{name}`" in RUN
-
-
-def test_those_that_sum_the_ids_of_events_are_named():
-    (named,) = re.findall(r"`checksum = true` in its manifest \((.*?) do\)", RUN, re.DOTALL)
-    able = {engine for engine in SHIPPED if load(engine).checksum}
-    assert set(re.findall(r"`(.*?)`", named)) == {*able, "spark@VERSION", "fake"}
-
-
-def test_every_profile_is_explained_with_its_numbers():
-    table = RUN.split("| `kind` | the load |")[1].split("\n\n")[0]
-    rows = re.findall(r"^\| `([^`]+)` \|[^|]*\|(.*)\|$", table, re.MULTILINE)
-    shown = {kind: set(re.findall(r"`(\w+)` \(", told)) for kind, told in rows}
-
-    numbers = {kind: set(inspect.signature(build).parameters) for kind, build in PROFILES.items()}
-    assert shown == {kind: names - {"rate_per_s", "duration_ms"} for kind, names in numbers.items()}
-
-
-def test_the_documents_name_the_tiers_that_there_are():
-    chaos_page, glossary = DOCUMENTS["docs/break/chaos.md"], DOCUMENTS["docs/README.md"]
-    (row,) = re.findall(r"^\| tier \|(.*)\|", glossary, re.MULTILINE)
+def test_the_page_of_faults_names_the_tiers_that_there_are():
+    chaos_page = DOCUMENTS["docs/break/chaos.md"]
 
     assert re.findall(r"^\| `(\w+)` \|", chaos_page.split("## Tiers")[1].split("## ")[0], re.MULTILINE) == [*tiers()]
-    assert re.findall(r"`(\w+)`", row.split(":")[1]) == [*tiers()]
 
 
 def test_the_room_that_an_installation_needs_is_named():
     assert f"{ROOM_NEEDED / 1e9:.0f} GB have to be free" in DOCUMENTS["docs/reference/engines.md"]
 
 
-def of_a_job() -> str:
-    return DOCUMENTS["docs/reference/job.md"] + DOCUMENTS["docs/reference/manifest.md"]
-
-
-@pytest.mark.parametrize("key", sorted({*MANIFEST_KEYS, *SINK_KEYS, *EngineConfig.__dataclass_fields__}))
-def test_every_key_of_a_manifest_and_of_the_run_config_is_explained(key):
-    assert f"`{key}`" in of_a_job() or key == "sinks"
-    assert "`[[sinks]]`" in of_a_job()
-
-
-@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
-def test_every_placeholder_of_a_command_is_explained(placeholder):
-    assert f"`{{{placeholder}}}`" in of_a_job()
-
-
 def test_exit_codes_are_the_same_in_the_readme():
-    for code in (Exit.PASS, Exit.FAIL, Exit.USAGE, Exit.UNKNOWN, Exit.BROKEN):
-        assert f"**{code}**" in README
+    """If it lists them at all; docs/reference/exit-codes.md always does."""
+    told = re.findall(r"\*\*(\d)\*\*", README)
+
+    assert told in ([], [str(code) for code in (Exit.PASS, Exit.FAIL, Exit.USAGE, Exit.UNKNOWN, Exit.BROKEN)])
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:[a-z_]+/)+[a-z_]*(?:\.[a-z]+)?)`", ARCHITECTURE))))

@@ -103,6 +103,7 @@ LINES = {
 NAMED = {
     "engines add": "Missing argument 'ENGINE'",
     "engines rm": "Missing argument 'ENGINE'",
+    "gate --history": "requires an argument",
     "gate --history FILE": "--base is missing",
     "gate --history {}": "--base is missing",
     "gate --history {}/": "--base is missing",

@@ -63,12 +63,7 @@ def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
 def test_every_file_of_a_run_is_explained(call, tmp_path):
     call("run", *FAST)
 
-    section = (
-        (ROOT / "docs" / "reference" / "run.md")
-        .read_text(encoding="utf-8")
-        .split("## The run directory")[1]
-        .split("\n### ")[0]
-    )
+    section = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8").split("\n## ")[0]
     assert [path.name for path in only_run(tmp_path).iterdir() if f"`{path.name}" not in section] == []
 
 

@@ -1,4 +1,4 @@
-"""Every answer of --json names the exit code with which its command ends."""
+"""Every answer of --json names the exit code with which its command ends, and has the keys that docs/reference has."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from harness.cli import app
 from harness.experiments.gating import history
 from harness.model import Exit
 from harness.terminal.command_end import ended
+from tests.docs.reference_pages import answer_of
 from tests.quick.histories import many
 
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -80,6 +81,8 @@ def test_an_answer_names_its_exit_code(command, ask, tmp_path):
 
     assert answer["exit"] == code
     assert code != Exit.USAGE, answer
+    documented = answer_of(" ".join([command, *words][: 2 if command == "workload" else 1]))
+    assert answer.keys() - {"command", "exit"} == documented
 
 
 @pytest.mark.parametrize("command", sorted(app.COMMANDS))
@@ -88,3 +91,4 @@ def test_so_does_a_refusal(command, ask):
 
     assert (code, answer["exit"]) == (Exit.USAGE, Exit.USAGE), answer
     assert "no-such-option" in answer["error"]
+    assert answer.keys() - {"command", "exit"} == answer_of("a mistake or an error")

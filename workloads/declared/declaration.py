@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from harness.model import UsageError
 from harness.util.suggest import home, is_file
+from harness.util.toml_key import TomlKey, quoted, read
 from harness.util.toml_reader import (
     MistakeError,
     Reader,
@@ -27,7 +28,6 @@ from harness.util.toml_reader import (
     integer,
     one_of,
     parsed,
-    read,
     table,
     text,
     text_of,
@@ -130,8 +130,7 @@ def unsealed(sealed: str) -> Declaration:
 
 
 def _declaration(content: str, schema: Reader, *, shipped: bool) -> Declaration:
-    keys: dict[str, Reader] = {"id": _id, "asks": text, "event": table, "oracle": table, "tables": table}
-    found = read(parsed(content, Decimal), keys, "", optional=frozenset({"tables"}))
+    found = read(parsed(content, Decimal), KEYS, "")
     if not shipped:
         _check_own(found["id"])
     event = _event(found["event"], schema)
@@ -169,13 +168,8 @@ def _check_own(name: str) -> None:
 
 
 def _event(value: dict[str, Any], schema: Reader) -> dict[str, Any]:
-    keys: dict[str, Reader] = {
-        "format": one_of(*FORMATS),
-        "schema": schema,
-        "registry_id": integer(0, (1 << 31) - 1),
-        "fields": read_fields,
-    }
-    found = read(value, keys, "event", optional=frozenset({"format", "schema", "registry_id"}))
+    """Read the table [event]. `schema` reads the file that it names."""
+    found = read(value, {**EVENT_KEYS, "schema": replace(EVENT_KEYS["schema"], read=schema)}, "event")
     found.setdefault("format", FORMATS[0])
     for key in ("schema", "registry_id"):
         if key in found and found["format"] != "avro":
@@ -196,16 +190,7 @@ def _schema_in(folder: Path, where: str, value: Any) -> Any:
 
 
 def _question(value: dict[str, Any], fields: Fields, tables: tuple[Table, ...]) -> tuple[Question, Texts]:
-    keys: dict[str, Reader] = {
-        "cells": text,
-        "fold": text,
-        "keys": distinct,
-        "values": _values,
-        "merge": flag,
-        "step_ms": integer(1, MOST_STEP_MS),
-        "domains": table,
-    }
-    found = read(value, keys, "oracle", optional=frozenset({"merge", "step_ms", "domains"}))
+    found = read(value, ORACLE_KEYS, "oracle")
     stated = {name: distinct(f"oracle.domains.{name}", each) for name, each in found.pop("domains", {}).items()}
     question = Question(**found)
     _check_columns(question)
@@ -242,3 +227,123 @@ def _values(where: str, value: Any) -> dict[str, str]:
         raise MistakeError(f"[{where}] is empty; name the value columns of the fold, each with its kind.")
     kinds = one_of(*oracle.KINDS)
     return {name: kinds(f"{where}.{name}", kind) for name, kind in values.items()}
+
+
+KEYS: Mapping[str, TomlKey] = {
+    "id": TomlKey(
+        _id,
+        "The name of the workload. Folders and topics are named by it.",
+        takes="up to 60 small letters, digits, dashes and underscores",
+        required=True,
+        example='id = "orders"',
+    ),
+    "asks": TomlKey(
+        text,
+        "The question in a sentence, for pages and lists.",
+        required=True,
+        example='asks = "orders and revenue of each country in windows of ten seconds"',
+    ),
+    "event": TomlKey(
+        table,
+        "What is sent.",
+        takes="the table `[event]`",
+        required=True,
+        example='event = { fields = { at = { kind = "time" } } }',
+    ),
+    "oracle": TomlKey(
+        table,
+        "The right answer.",
+        takes="the table `[oracle]`",
+        required=True,
+        example='oracle = { keys = ["country", "opens"] }',
+    ),
+    "tables": TomlKey(
+        table,
+        "Tables in Redis or Kafka that exist before an engine starts.",
+        "none",
+        "tables `[tables.NAME]`",
+        'tables = { shops = { each = "shop", topic = "shops" } }',
+    ),
+}
+
+EVENT_KEYS: Mapping[str, TomlKey] = {
+    "format": TomlKey(
+        one_of(*FORMATS), "The format of the records.", f'`"{FORMATS[0]}"`', quoted(FORMATS), 'format = "avro"'
+    ),
+    "schema": TomlKey(
+        text,
+        "The path of an Avro schema, from the folder of the file. It names each field with a type that holds it. Only "
+        "for `avro`.",
+        "derived from the fields",
+        "a path",
+        'schema = "event.avsc"',
+    ),
+    "registry_id": TomlKey(
+        integer(0, (1 << 31) - 1),
+        "The id of the schema in a schema registry. Each record then begins with a zero byte and this id in four "
+        "bytes. Only for `avro`.",
+        "none",
+        "0 to 2^31 - 1",
+        "registry_id = 7",
+    ),
+    "fields": TomlKey(
+        read_fields,
+        "The fields of an event, in the order of the record. One of them is of the kind `time`.",
+        takes="tables `[event.fields]`, each with a `kind`",
+        required=True,
+        example='fields = { at = { kind = "time" } }',
+    ),
+}
+
+ORACLE_KEYS: Mapping[str, TomlKey] = {
+    "cells": TomlKey(
+        text,
+        f"One SELECT over `events` that gives a row for each event and cell: `{EVENT}`, the keys, `{CLOSES}` "
+        "(milliseconds from which an event may be too late; NULL for never), and what the fold needs.",
+        takes="SQL of DuckDB",
+        required=True,
+        example='cells = "SELECT event, country, at AS opens, at + 1000 AS closes FROM events"',
+    ),
+    "fold": TomlKey(
+        text,
+        "One SELECT over `cells` that gives a row for each cell: its keys and its values. A value is a whole number.",
+        takes="SQL of DuckDB",
+        required=True,
+        example='fold = "SELECT country, opens, count(*) AS orders FROM cells GROUP BY country, opens"',
+    ),
+    "keys": TomlKey(
+        distinct,
+        f"The columns that name a cell: texts, and at most one whole number, `{OPENS}` (milliseconds) or "
+        f"`{EVENT_ID}`. The texts are those of a field or of a column of a table.",
+        takes="a list of names",
+        required=True,
+        example=f'keys = ["country", "{OPENS}"]',
+    ),
+    "values": TomlKey(
+        _values,
+        "The columns of the fold that are values, each with its kind.",
+        takes=f"a table of {quoted(oracle.KINDS)}",
+        required=True,
+        example='values = { orders = "count" }',
+    ),
+    "merge": TomlKey(
+        flag,
+        f"Cells with equal keys that overlap or touch become one, with the first `{OPENS}`: sessions.",
+        "`false`",
+        example="merge = true",
+    ),
+    "step_ms": TomlKey(
+        integer(1, MOST_STEP_MS),
+        "Windows begin at multiples of this many milliseconds. The run begins at such a multiple as well.",
+        "1",
+        f"1 to {MOST_STEP_MS:,}",
+        "step_ms = 10_000",
+    ),
+    "domains": TomlKey(
+        table,
+        "The texts of a key that the SQL makes up.",
+        "none",
+        "a table of lists of texts",
+        'domains = { size = ["small", "large"] }',
+    ),
+}

@@ -4,7 +4,8 @@
     visitor = { kind = "uuid", of = 1000 }
     country = { kind = "choice", values = ["de", "fr"], weights = [3, 1] }
 
-To add a kind, write a class and a reader here, and extend draws.py, arrow.py, json_records.py and avro_records.py.
+To add a kind, write a class here and its entry in KINDS, and extend draws.py, arrow.py, json_records.py and
+avro_records.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from harness.util.suggest import nearest
-from harness.util.toml_reader import MistakeError, expected, integer, one_of, read, table, text, texts
+from harness.util.toml_key import TomlKey, quoted, read
+from harness.util.toml_reader import MistakeError, expected, integer, one_of, table, text, texts
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000
@@ -95,6 +97,15 @@ Field = Named | Integer | Decimal | Time | Nested
 Fields = Mapping[str, Field]
 
 
+@dataclass(frozen=True)
+class FieldKind:
+    """A kind of field: what it draws, its keys, and the field that their values make."""
+
+    draws: str
+    keys: Mapping[str, TomlKey]
+    make: Callable[[str, dict[str, Any]], Field]
+
+
 def leaves(fields: Fields, path: str = "") -> Iterator[tuple[str, Field]]:
     """Yield the path, such as `customer.country`, and the kind of every field that holds a value."""
     for name, field in fields.items():
@@ -148,15 +159,15 @@ def read_field(where: str, value: Any) -> Field:
     kind = keys["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise expected(f"{where}.kind", kind, f"one of {', '.join(KINDS)}", nearest(str(kind), KINDS))
-    return KINDS[kind](where, {key: item for key, item in keys.items() if key != "kind"})
+    of = KINDS[kind]
+    return of.make(where, read({key: item for key, item in keys.items() if key != "kind"}, of.keys, where))
 
 
-def _uuid(where: str, keys: dict[str, Any]) -> Field:
-    return Uuid(**read(keys, {"of": integer(1, MOST_VALUES)}, where))
+def _uuid(_where: str, found: dict[str, Any]) -> Field:
+    return Uuid(**found)
 
 
-def _choice(where: str, keys: dict[str, Any]) -> Field:
-    found = read(keys, {"values": distinct, "weights": _weights}, where, optional=frozenset({"weights"}))
+def _choice(where: str, found: dict[str, Any]) -> Field:
     values = found["values"]
     weights = found.get("weights", (1,) * len(values))
     if len(weights) != len(values):
@@ -184,9 +195,7 @@ def _weights(where: str, value: Any) -> tuple[int, ...]:
     return found
 
 
-def _zipf(where: str, keys: dict[str, Any]) -> Field:
-    readers = {"of": integer(1, MOST_KEYS), "exponent": _quarters, "prefix": text}
-    found = read(keys, readers, where, optional=frozenset({"exponent", "prefix"}))
+def _zipf(_where: str, found: dict[str, Any]) -> Field:
     return Zipf(found["of"], found.get("exponent", 4), found.get("prefix", ""))
 
 
@@ -203,17 +212,12 @@ def _number(where: str, value: Any) -> Exact:
     return Exact(value)
 
 
-def _integer(where: str, keys: dict[str, Any]) -> Field:
-    any_whole = integer(-LARGEST, LARGEST)
-    found = read(keys, {"from": any_whole, "to": any_whole}, where)
+def _integer(where: str, found: dict[str, Any]) -> Field:
     _check_range(where, found["from"], found["to"], "whole numbers")
     return Integer(found["from"], found["to"])
 
 
-def _decimal(where: str, keys: dict[str, Any]) -> Field:
-    found = read(
-        keys, {"from": _number, "to": _number, "digits": integer(1, MOST_DIGITS)}, where, optional=frozenset({"digits"})
-    )
+def _decimal(where: str, found: dict[str, Any]) -> Field:
     digits = found.get("digits", 2)
     low, high = (_units(f"{where}.{end}", found[end], digits) for end in ("from", "to"))
     _check_range(where, low, high, f"numbers with {digits} digits behind the point")
@@ -237,29 +241,154 @@ def _check_range(where: str, low: int, high: int, things: str) -> None:
         )
 
 
-def _text(where: str, keys: dict[str, Any]) -> Field:
-    length = integer(1, LONGEST_TEXT)
-    found = read(keys, {"of": integer(1, MOST_TEXTS), "from": length, "to": length}, where, optional=frozenset({"of"}))
+def _text(where: str, found: dict[str, Any]) -> Field:
     _check_range(where, found["from"], found["to"], "letters")
     return Text(found.get("of", MOST_TEXTS), found["from"], found["to"])
 
 
-def _time(where: str, keys: dict[str, Any]) -> Field:
-    found = read(keys, {"as": one_of("ms", "iso8601")}, where, optional=frozenset({"as"}))
-    return Time(found.get("as", "ms"))
+def _time(_where: str, found: dict[str, Any]) -> Field:
+    return Time(found.get("as", TIME_FORMS[0]))
 
 
-def _object(where: str, keys: dict[str, Any]) -> Field:
-    return Nested(read(keys, {"fields": _read_names}, where)["fields"])
+def _object(_where: str, found: dict[str, Any]) -> Field:
+    return Nested(found["fields"])
 
 
-KINDS: Mapping[str, Callable[[str, dict[str, Any]], Field]] = {
-    "uuid": _uuid,
-    "choice": _choice,
-    "zipf": _zipf,
-    "integer": _integer,
-    "decimal": _decimal,
-    "text": _text,
-    "time": _time,
-    "object": _object,
+TIME_FORMS = ("ms", "iso8601")
+
+KINDS: Mapping[str, FieldKind] = {
+    "uuid": FieldKind(
+        "One of so many UUIDs, all equally likely.",
+        {
+            "of": TomlKey(
+                integer(1, MOST_VALUES),
+                "How many there are.",
+                takes=f"1 to {MOST_VALUES:,}",
+                required=True,
+                example="of = 1_000",
+            )
+        },
+        _uuid,
+    ),
+    "choice": FieldKind(
+        "One of these texts.",
+        {
+            "values": TomlKey(
+                distinct,
+                "The texts, each once.",
+                takes="a list of texts",
+                required=True,
+                example='values = ["de", "fr"]',
+            ),
+            "weights": TomlKey(
+                _weights,
+                "How often each comes, relative to the others.",
+                "equally often",
+                "a list of whole numbers, one for each value",
+                "weights = [3, 1]",
+            ),
+        },
+        _choice,
+    ),
+    "zipf": FieldKind(
+        "One of so many keys: `prefix` and a number. Key k comes as often as 1 / k^exponent.",
+        {
+            "of": TomlKey(
+                integer(1, MOST_KEYS),
+                "How many keys there are.",
+                takes=f"1 to {MOST_KEYS:,}",
+                required=True,
+                example="of = 500",
+            ),
+            "exponent": TomlKey(
+                _quarters,
+                "How uneven the keys are: the larger, the more often the first ones.",
+                "1",
+                "a multiple of 0.25 from 0.25 to 3",
+                "exponent = 1.25",
+            ),
+            "prefix": TomlKey(text, "The text before the number.", "none", example='prefix = "driver-"'),
+        },
+        _zipf,
+    ),
+    "integer": FieldKind(
+        "A whole number, all equally likely.",
+        {
+            "from": TomlKey(
+                integer(-LARGEST, LARGEST),
+                "The smallest.",
+                takes="-2^53 to 2^53",
+                required=True,
+                example="from = 1",
+            ),
+            "to": TomlKey(
+                integer(-LARGEST, LARGEST),
+                f"The largest. At most {WIDEST:,} numbers in all.",
+                takes="-2^53 to 2^53",
+                required=True,
+                example="to = 6",
+            ),
+        },
+        _integer,
+    ),
+    "decimal": FieldKind(
+        "A number with decimal places, all equally likely.",
+        {
+            "from": TomlKey(_number, "The smallest.", takes="a number", required=True, example="from = 2.50"),
+            "to": TomlKey(_number, "The largest.", takes="a number", required=True, example="to = 180.00"),
+            "digits": TomlKey(
+                integer(1, MOST_DIGITS), "How many decimal places.", "2", f"1 to {MOST_DIGITS}", "digits = 3"
+            ),
+        },
+        _decimal,
+    ),
+    "text": FieldKind(
+        "One of so many made-up texts of small letters and spaces. One that is drawn twice ends in its number.",
+        {
+            "from": TomlKey(
+                integer(1, LONGEST_TEXT),
+                "The shortest length in letters.",
+                takes=f"1 to {LONGEST_TEXT:,}",
+                required=True,
+                example="from = 10",
+            ),
+            "to": TomlKey(
+                integer(1, LONGEST_TEXT),
+                "The longest length in letters.",
+                takes=f"1 to {LONGEST_TEXT:,}",
+                required=True,
+                example="to = 80",
+            ),
+            "of": TomlKey(
+                integer(1, MOST_TEXTS), "How many there are.", f"{MOST_TEXTS:,}", f"1 to {MOST_TEXTS:,}", "of = 100"
+            ),
+        },
+        _text,
+    ),
+    "time": FieldKind(
+        "When the event happened. Each event has exactly one such field.",
+        {
+            "as": TomlKey(
+                one_of(*TIME_FORMS),
+                "How it is written: milliseconds since 1970, or such as `2026-01-01T00:00:09.125Z`.",
+                f'`"{TIME_FORMS[0]}"`',
+                quoted(TIME_FORMS),
+                'as = "iso8601"',
+            )
+        },
+        _time,
+    ),
+    "object": FieldKind(
+        "An object with fields of its own.",
+        {
+            "fields": TomlKey(
+                _read_names,
+                "Its fields.",
+                takes="a table of fields",
+                required=True,
+                example='fields = { city = { kind = "choice", values = ["Ulm", "Bonn"] } }',
+            )
+        },
+        _object,
+    ),
 }

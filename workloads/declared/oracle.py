@@ -27,7 +27,13 @@ from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 EVENTS, CELLS = "events", "cells"  # relations
 EVENT, EVENT_ID, OPENS, CLOSES = "event", "event_id", "opens", "closes"
 COUNT, SUM, MONOTONE, PER_EVENT = "count", "sum", "monotone", "per event"
-KINDS = (COUNT, SUM, MONOTONE, PER_EVENT)
+# What each kind of value is, which decides what a wrong one can show; in Markdown.
+KINDS: Mapping[str, str] = {
+    COUNT: "the number of rows of the cell, so a surplus is a number of events",
+    SUM: "a sum of numbers that may be negative, so it may fall during the run",
+    MONOTONE: "never less for more events, and at least 1 in each cell: a distinct count or a maximum",
+    PER_EVENT: f"one value for each event, whose cell is named by `{EVENT_ID}`",
+}
 CELLS_SQL, FOLD_SQL = "[oracle] cells", "[oracle] fold"
 WHOLE = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from harness.util.suggest import nearest
-from harness.util.toml_reader import MistakeError, expected, read, table, text
+from harness.util.toml_key import TomlKey, read
+from harness.util.toml_reader import MistakeError, expected, table, text
 from workloads.declared import draws
 from workloads.declared.arrow import Arrow
 from workloads.declared.fields import NAME, Field, Fields, Named, Nested, Time, leaves, read_field
@@ -91,8 +92,7 @@ def _read(fields: Fields, where: str, name: str, value: Any) -> Table:
             f"[{where}] is no name for a table; expected are a letter, and then letters, digits and underscores, and "
             f"not {', '.join(TAKEN)}, which the oracle has."
         )
-    keys = {"each": text, "columns": table, "redis": table, "topic": text}
-    found = read(value, keys, where, optional=frozenset({"columns", "redis", "topic"}))
+    found = read(value, KEYS, where)
     known = dict(leaves(fields))
     each = found["each"]
     if not isinstance(known.get(each), Named):
@@ -122,7 +122,7 @@ def _column(where: str, name: str, value: Any) -> Field:
 
 
 def _in_redis(where: str, value: Mapping[str, Any], names: tuple[str, ...]) -> InRedis:
-    found = InRedis(**read(value, {"key": text, "value": text, "field": text}, where, optional=frozenset({"field"})))
+    found = InRedis(**read(value, REDIS_KEYS, where))
     for key, pattern in (("key", found.key), ("value", found.value), ("field", found.field)):
         used = _PLACE.findall(pattern)
         for name in used:
@@ -140,3 +140,56 @@ def _topic(where: str, value: str) -> InKafka:
     if not TOPIC.fullmatch(value):
         raise expected(f"{where}.topic", value, "a name of at most 60 letters, digits, dots, dashes and underscores")
     return InKafka(value)
+
+
+KEYS: Mapping[str, TomlKey] = {
+    "each": TomlKey(
+        text,
+        "The field of the event whose values are the first column: a row for each value.",
+        takes="the path of a field of the kind `uuid`, `choice`, `zipf` or `text`",
+        required=True,
+        example='each = "shop"',
+    ),
+    "columns": TomlKey(
+        table,
+        "Further columns, declared like fields. A time or an object is not allowed.",
+        "none",
+        "a table of fields",
+        'columns = { region = { kind = "choice", values = ["north", "south"] } }',
+    ),
+    "redis": TomlKey(
+        table,
+        "The rows are in Redis. Either this or `topic` is needed.",
+        "none",
+        "the table `redis`",
+        'redis = { key = "shop:{shop}", value = "{region}" }',
+    ),
+    "topic": TomlKey(
+        text,
+        "The rows are JSON objects in a topic with one partition. The first column is the key of the record. The name "
+        "of the topic is that of the run config, a dot and this name.",
+        "none",
+        "up to 60 letters, digits, dots, dashes and underscores",
+        'topic = "shops"',
+    ),
+}
+
+REDIS_KEYS: Mapping[str, TomlKey] = {
+    "key": TomlKey(
+        text,
+        "The key of a row.",
+        takes="a text with columns in braces",
+        required=True,
+        example='key = "shop:{shop}"',
+    ),
+    "value": TomlKey(
+        text, "The value of a row.", takes="a text with columns in braces", required=True, example='value = "{region}"'
+    ),
+    "field": TomlKey(
+        text,
+        "The field of the row in a hash. Without it the row is a string.",
+        "none",
+        "a text with columns in braces",
+        'field = "{shop}"',
+    ),
+}
