@@ -26,6 +26,7 @@ EXAMPLES = {
     "replay": f"replay {RUN}",
     "selftest": "selftest --clean 10",
     "audit": "audit results/ --total-rate 50000",
+    "docs": "docs --build site",
     "up": "up",
     "down": "down",
     "doctor": "doctor",

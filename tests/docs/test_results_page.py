@@ -13,7 +13,8 @@ from harness.results.registry import SOURCES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "test" / "results.md").read_text(encoding="utf-8")
 BLOCKS = [tomllib.loads(text) for text in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
-VIEWS, RIDES = [{}], [{"city": "Ulm", "value": "trips"}, {"city": "Ulm", "value": "max"}]
+VIEWS: list[dict[str, str]] = [{}]
+RIDES = [{"city": "Ulm", "value": "trips"}, {"city": "Ulm", "value": "max"}]
 
 
 @pytest.mark.parametrize("source", SOURCES)

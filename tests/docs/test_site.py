@@ -254,7 +254,7 @@ def written(project, monkeypatch):
     def write(**pages: str) -> Path:
         for name, text in pages.items():
             (project / "docs" / f"{name}.md").write_text(text)
-        config = project / "mkdocs.yml"
+        config: Path = project / "mkdocs.yml"
         hook = ROOT / "tools" / "site_markdown.py"
         lines = [f"INHERIT: {ROOT / 'mkdocs.yml'}", f"hooks: ['{hook}']", "extra_css: []", "nav: [README.md]"]
         config.write_text("\n".join(lines) + "\n")

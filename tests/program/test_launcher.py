@@ -290,7 +290,7 @@ def test_the_jars_are_fetched_beside_the_packages_by_the_ivy_that_comes_with_the
     assert packages.log != jars.log
     assert packages.part
     assert jars.part
-    assert packages.part.count().total == prepare.ROOM_NEEDED
+    assert packages.part.count().total == installer.ROOM_NEEDED
     assert jars.part.count().total == jvm.amount(jvm.DEFAULT_SETS).total > 50_000_000
 
 
