@@ -29,7 +29,7 @@ def test_a_page_that_begins_with_a_clone_has_the_address(name):
 
 
 def test_every_clone_of_this_repository_has_the_same_address():
-    cloned = {url for text in TEXTS.values() for url in re.findall(r"git clone (\S+)", text)}
+    cloned = {url for text in TEXTS.values() for url in re.findall(r"git clone (?!would )(\S+)", text)}
 
     assert {url for url in cloned if "streamgauge" in url or "://" not in url} == {ADDRESS}
 

@@ -125,6 +125,7 @@ ENDS = {
 }
 # What is no command of this machine, and why.
 NOT_RUN = {
+    "up": "it starts a real Kafka, and the tests of this folder have no JVM artifacts; tests/services have",
     "gate: REGRESSED": "it is a line that GitHub shows",
     "audit redis://127.0.0.1:6379/0 --rate 1000 --producers 10": "tests/services/test_audit_redis.py has that Redis",
 }
