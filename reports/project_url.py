@@ -26,7 +26,7 @@ def _of_project() -> str:
 
 
 def _in_checkout() -> Mapping[str, str]:
-    """A file that somebody is editing must not cost a verdict."""
+    """A file that is half edited must not cost a verdict."""
     try:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
         urls: dict[str, str] = project["project"]["urls"]

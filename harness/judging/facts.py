@@ -70,7 +70,7 @@ def as_far_as_read(case: RunFacts) -> RunFacts:
 
 @dataclass(frozen=True)
 class Compared:
-    """What is compared: the cells by the tape and by the log, and the events that count."""
+    """The cells by the tape and by the log, and the events that count."""
 
     oracle: Oracle
     tape: Ledger

@@ -76,7 +76,7 @@ def _watch(child: int, report: int) -> None:
 
 
 def _ended() -> Iterator[tuple[int, int]]:
-    """Who has ended, with the exit code. ChildProcessError: nobody is left."""
+    """Return a child that has ended, with its exit code. ChildProcessError: none is left."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:

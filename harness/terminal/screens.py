@@ -132,7 +132,7 @@ class LiveScreen:
 
 
 class _Shown:
-    """What this process shows: the screen that is open, and whether --quiet was given."""
+    """The screen that this process has open, and whether --quiet was given."""
 
     live: LiveScreen | None = None
     quiet: bool = False

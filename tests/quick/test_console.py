@@ -52,11 +52,15 @@ def test_a_terminal_that_is_wide_enough_wraps_nothing(terminal):
 
 @pytest.fixture
 def on_a_terminal(monkeypatch):
-    """stderr is a terminal of 40 columns that can redraw lines."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("LINES", "24")
+    """Make stderr a terminal of 40 columns that can redraw lines, once the test runs: pytest replaces stderr before."""
+
+    def make():
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "40")
+        monkeypatch.setenv("LINES", "24")
+
+    return make
 
 
 @pytest.fixture
@@ -90,6 +94,7 @@ def test_in_a_pipe_a_phase_is_a_line_and_goes_on_as_one_now_and_then():
 
 
 def test_on_a_terminal_lines_stay_in_place_and_what_does_not_fit_is_cut(on_a_terminal, capsys):
+    on_a_terminal()
     with console.progress() as screen:
         screen.show(["x" * 100, "two"])
         console.say("said meanwhile")
@@ -104,6 +109,7 @@ def test_on_a_terminal_lines_stay_in_place_and_what_does_not_fit_is_cut(on_a_ter
 
 
 def test_what_is_printed_to_stdout_meanwhile_stays_there(on_a_terminal, capsys):
+    on_a_terminal()
     with console.progress():
         print('{"exit": 0}')
 
@@ -111,6 +117,7 @@ def test_what_is_printed_to_stdout_meanwhile_stays_there(on_a_terminal, capsys):
 
 
 def test_an_error_closes_the_screen_and_what_is_said_afterwards_is_plain(on_a_terminal, capsys):
+    on_a_terminal()
     before = sys.stderr
     with suppress(KeyboardInterrupt), console.progress() as screen:
         screen.phase("load", "nothing")
@@ -125,6 +132,7 @@ def test_an_error_closes_the_screen_and_what_is_said_afterwards_is_plain(on_a_te
 
 
 def test_the_runs_of_an_experiment_share_its_screen_with_its_notes(on_a_terminal):
+    on_a_terminal()
     with console.progress() as outer:
         assert isinstance(outer, LiveScreen)
         for number in (1, 2):
@@ -139,6 +147,7 @@ def test_the_runs_of_an_experiment_share_its_screen_with_its_notes(on_a_terminal
 
 
 def test_however_much_happens_a_screen_fits_its_terminal(on_a_terminal):
+    on_a_terminal()
     with console.progress() as screen:
         assert isinstance(screen, LiveScreen)
         for number in range(100):
@@ -158,6 +167,7 @@ def test_notes_outside_of_a_screen_are_lines(capsys):
 
 
 def test_quiet_shows_no_progress_and_keeps_sentences_that_have_to_be_read(quiet, on_a_terminal, capsys):
+    on_a_terminal()
     with console.progress() as screen:
         assert isinstance(screen, NullScreen)
         screen.phase("load", "nothing")
