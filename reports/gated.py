@@ -72,7 +72,7 @@ class Record:
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
         """Return the measured values of each side's rounds."""
-        return by_side(self.rounds, SIDES, metric)
+        return by_side(self.rounds, SIDES, metric, self.rounds)
 
 
 def read(folder: Folder) -> Record:

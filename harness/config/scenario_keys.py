@@ -380,7 +380,7 @@ KEYS: dict[str, Key] = {
         "number of events that may be dropped as late",
         "any for yahoo, late and storm; 0 for other disorder",
         group="disorder",
-        example='late_dropped_max = 100',
+        example="late_dropped_max = 100",
         more="Each dropped event has to be explained in any case.",
     ),
     "fault": Key(

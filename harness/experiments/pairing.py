@@ -28,6 +28,7 @@ from harness.util.texts import many, three_digits
 
 LEVEL = 0.95
 FEWEST_ENGINES, MOST_ENGINES = 2, 4
+SAME_WITHIN = 1.1  # an interval that holds 1 and is wider than this up or down does not show that costs are equal
 BUSY_IDLE_CORES = 0.3  # an engine that uses more with nothing to do takes the core from the other one
 
 
@@ -222,7 +223,7 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     if progress.broken:
         sentence = f"{pair.first} and {pair.second} ended early: {progress.broken}"
         return Measured(pair, Outcome.UNKNOWN, sentence, runs=runs)
-    starts = [own for each in by_start(rounds) if (own := by_side(each, pair.sides, COST))[pair.first]]
+    starts = [own for each in by_start(rounds) if (own := by_side(each, pair.sides, COST, rounds))[pair.first]]
     logs = [list(np.log(each[pair.first]) - np.log(each[pair.second])) for each in starts]
     if len(logs) < FEWEST:
         return Measured(pair, Outcome.UNKNOWN, _too_few(progress, len(logs)), runs=runs)
@@ -252,7 +253,10 @@ def _other(pair: Pair, name: str) -> str:
 def in_words(pair: Pair, found: Ratio) -> str:
     span = f"[{three_digits(found.low)}, {three_digits(found.high)}]"
     if found.low <= 1 <= found.high:
-        return f"{pair.first} and {pair.second} cost the same: {three_digits(found.estimate)} times {span}"
+        alike = max(found.high, 1 / found.low) <= SAME_WITHIN
+        ending = ": raise --budget" if not alike else ""
+        verb = "cost the same" if alike else "can't be told apart by cost"
+        return f"{pair.first} and {pair.second} {verb}: {three_digits(found.estimate)} times {span}{ending}"
     return f"{pair.first} costs {three_digits(found.estimate)} times {span} what {pair.second} does"
 
 

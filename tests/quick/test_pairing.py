@@ -12,6 +12,7 @@ from harness.experiments import pairing
 from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import Round
 from harness.experiments.pairing import Pair, Paired, Progress, Which
+from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
 
 RIGHT = Judged(Outcome.PASS, "counted right", "runs/a")
@@ -63,6 +64,13 @@ def test_same_cost_is_said():
     found = pairing.measured(progress(), rounds(1.0), seed=1)
 
     assert found.sentence.startswith("spark and quix cost the same")
+
+
+def test_a_wide_interval_that_holds_1_is_not_called_the_same():
+    found = pairing.in_words(Pair("spark", "flink"), Ratio(2.3, 0.1, 52.7, 0.5))
+
+    assert found.startswith("spark and flink can't be told apart")
+    assert "--budget" in found
 
 
 def test_a_wrong_count_has_no_cost():

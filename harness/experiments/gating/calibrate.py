@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import exp, log
 from statistics import fmean, median, stdev
 
@@ -109,30 +110,31 @@ def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GAT
 def costs(starts: Sequence[Start], arm: Arm) -> float:
     """Compute an arm's cost relative to the sides without a change. For "no change", the last of these is the arm."""
     name, plain = (arm.name, UNCHANGED) if arm.more else (UNCHANGED[-1].name, UNCHANGED[:-1])
-    differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in map(_log_medians, starts)]
+    differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in _log_medians(starts)]
     return exp(fmean(differ))
 
 
 def starts_differ(starts: Sequence[Start]) -> float:
     """Compare two sides without a change."""
-    seen = [_log_medians(each) for each in starts]
-    return stdev(each[HEAD] - each[BASE] for each in seen)
+    return stdev(each[HEAD] - each[BASE] for each in _log_medians(starts))
 
 
 def rounds_differ(starts: Sequence[Start]) -> float:
     """Compare the same two within a start."""
-    within = []
+    within, every = [], [*chain.from_iterable(starts)]
     for start in starts:
-        told = by_side(start, SIDES, COST)
+        told = by_side(start, SIDES, COST, every)
         logs = np.log(told[HEAD]) - np.log(told[BASE])
         within.append(float(np.var(logs, ddof=1)))
     return float(np.sqrt(fmean(within)))
 
 
-def _log_medians(start: Start) -> Mapping[str, float]:
-    """Return the log of each arm's median cost, billed for as many events as the other arms had."""
-    own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
-    return {name: log(median(each)) for name, each in by_side(own, [arm.name for arm in ARMS], COST).items()}
+def _log_medians(starts: Sequence[Start]) -> Iterator[Mapping[str, float]]:
+    """Yield, for each start, the log of each arm's median cost, billed for as many events as the other arms had."""
+    names, every = [arm.name for arm in ARMS], [*chain.from_iterable(starts)]
+    for start in starts:
+        own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
+        yield {name: log(median(each)) for name, each in by_side(own, names, COST, every).items()}
 
 
 def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Generator) -> list[Round]:

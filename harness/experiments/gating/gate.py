@@ -168,7 +168,7 @@ def _turned(ratio: Ratio) -> Ratio:
 
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
     """Compare the rounds that all sides have; None if too few starts have this metric."""
-    told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric))[BASE]]
+    told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric, rounds))[BASE]]
     if len(told) < FEWEST_STARTS:
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
