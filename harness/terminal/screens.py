@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 from harness.terminal.progress_lines import Facts, Line, RunProgress, cut, fitted, note_lines
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from rich.console import RenderableType
 
 PLAIN_EVERY_S, ROWS_EVERY_S = 10.0, 15.0
 REDRAWN_PER_S = 4
@@ -81,6 +81,7 @@ class LiveScreen:
         self._run = RunProgress()
         self._notes: list[str] = []
         self._rows: Sequence[str] = ()
+        self._is_closed = False
         self._console = Console(stderr=True)
         self._console.show_cursor = lambda show=True: show  # type: ignore[method-assign]
         self._live = Live(
@@ -99,6 +100,8 @@ class LiveScreen:
             sys.stderr.isatty = lambda: False  # type: ignore[method-assign]
 
     def close(self) -> None:
+        """Erase the lines. rich ends whatever it drew last with a line break, which would scroll a full terminal."""
+        self._is_closed = True
         self._live.stop()
 
     def begin(self) -> None:
@@ -107,12 +110,14 @@ class LiveScreen:
 
     def phase(self, name: str, waits_for: str = "") -> None:
         self._run.phase(name, waits_for)
+        self._live.refresh()
 
     def update(self, facts: Facts) -> None:
         self._run.update(facts)
 
     def show(self, rows: Sequence[str]) -> None:
         self._rows = rows
+        self._live.refresh()
 
     def note(self, text: str) -> None:
         self._notes.append(text)
@@ -122,10 +127,13 @@ class LiveScreen:
         below = [Line(cut(row, width)) for row in self._rows] or self._run.lines(width)
         return fitted(note_lines(self._notes[-height:], width), below, height)
 
-    def _draw(self) -> Text:
-        """Draw all lines. The last row of the terminal stays free for the cursor."""
+    def _draw(self) -> RenderableType:
+        """Draw all lines, or none once closed. The last row of the terminal stays free for the cursor."""
+        from rich.console import Group
         from rich.text import Text
 
+        if self._is_closed:
+            return Group()
         columns, rows = self._console.size
         lines = self.lines(columns, max(1, rows - 1))
         return Text("\n", no_wrap=True, overflow="crop").join(Text(line.text, style=line.style) for line in lines)

@@ -282,15 +282,16 @@ def test_an_environment_without_pip_is_made_where_python_brings_a_wheel_of_it(ch
         assert ("--without-pip" in commands[0]) is wanted
 
 
-def test_the_jars_are_fetched_beside_the_packages_by_the_ivy_that_comes_with_them(checkout, tmp_path):
+def test_the_jars_are_fetched_beside_the_packages_by_the_ivy_that_comes_with_them(checkout, monkeypatch):
     """By a command of its own, which finds Ivy in the installer's cache, and whose bytes are counted."""
+    monkeypatch.setattr(prepare, "ROOM_NEEDED", 700)
     packages, jars = prepare.packages_step(True, False), prepare.jars_step()
     cache = packages.command[packages.command.index("--cache-dir") + 1]
     assert jars.command[-3:] == ["-m", "harness.install.jvm", f"--ivy-below={cache}"]
     assert packages.log != jars.log
     assert packages.part
     assert jars.part
-    assert packages.part.count().total == installer.ROOM_NEEDED
+    assert packages.part.count().total == 700
     assert jars.part.count().total == jvm.amount(jvm.DEFAULT_SETS).total > 50_000_000
 
 
@@ -439,8 +440,8 @@ def test_before_the_first_use_help_names_every_command(capsys, checkout):
 
     told = capsys.readouterr().out
     assert max(map(len, told.splitlines())) <= 80
-    for command in ("run (--list)", "recheck RUN", "chaos", "test", "ls"):
-        assert command in told
+    for command in ("run", "recheck", "chaos", "test", "ls"):
+        assert f"\n  {command}\n" in told
 
 
 def test_a_shell_that_asks_how_a_line_goes_on_installs_nothing(checkout, monkeypatch, capsys):

@@ -218,6 +218,7 @@ def test_only_a_terminal_that_is_known_gets_colours_and_lines_that_move(name, mo
     console.show_result(["PASS"], Outcome.PASS)
     with console.progress() as screen:
         assert isinstance(screen, LiveScreen) is is_known
+        screen.show(["one"])
 
     said = capsys.readouterr()
     assert ("\x1b[" in said.out, "\x1b[" in said.err) == (is_known, is_known)
