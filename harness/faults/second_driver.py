@@ -128,7 +128,7 @@ class TwoDrivers(ProcessStrike):
         self._poll(now)
         told = self._second.told()
         if told and now.engine.alive():
-            return f"the second told of its batch {told.batch} while the first ran"
+            return f"the second reported its batch {told.batch} while the first ran"
         lost = [end for end in self._ends.values() if is_conflict(end)]
         if lost or (told and self._ends):
             return "; ".join(self._ends.values())
@@ -141,7 +141,7 @@ class TwoDrivers(ProcessStrike):
     def heal(self, now: Moment) -> None:
         assert self._second
         self._poll(now)
-        self._ends.setdefault("second", "the second was ended in order")
+        self._ends.setdefault("second", "the second was stopped cleanly")
         self._second.stop()
         self._going_on.begin(now.engine)
         if not now.engine.alive():
