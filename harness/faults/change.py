@@ -40,7 +40,7 @@ class Change(Downtime):
         self._told_before = self._kept = ""
 
     def check(self, now: Moment) -> None:
-        """Nothing to check: a config can always be changed."""
+        """Check nothing: a config can always be changed."""
 
     def deed(self, now: Moment) -> None:
         self._told_before = in_plan(now.engine, self._pinned)

@@ -102,7 +102,7 @@ class Downtime(Strike):
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
-        """The supervisor restarts an engine that stopped by itself; one that hangs or is up is killed here."""
+        """Undo the change. The supervisor restarts an engine that stopped by itself; one that is up is killed here."""
         if not self._killed:
             now.engine.disarm()
         elif self._end:

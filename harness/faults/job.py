@@ -71,7 +71,7 @@ class ChangeJob(Downtime):
         return now.engine.end() if self._clean else now.engine.kill()
 
     def check(self, now: Moment) -> None:
-        """Nothing to check: a job can always be replaced."""
+        """Check nothing: a job can always be replaced."""
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
@@ -100,7 +100,7 @@ class ChangeJob(Downtime):
         return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._restart_offsets.restored))})}
 
     def borne(self, now: Moment) -> bool:
-        """The old job's plans prove nothing: the new job has to plan something itself."""
+        """Require a plan of the new job itself: the plans of the old one prove nothing."""
         planned = sum(self._restart_offsets.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 

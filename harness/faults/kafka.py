@@ -151,7 +151,7 @@ class Pause(KafkaStrike):
     """SIGSTOP: connections stay open, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
-        """On a busy machine the process takes a moment to stop, and until then seems to answer."""
+        """Stop the process and wait for state T: on a busy machine that takes a moment, and until then it answers."""
         child = broker_of(now).child
         child.signal_group(signal.SIGSTOP)
         wait_until(lambda: self._stopped(now), deadline_s=STOP_DEADLINE_S, what=f"process {child.pid} to be in state T")
@@ -209,7 +209,7 @@ class DeleteRecords(KafkaStrike):
         now.engine.restart()
 
     def healed(self, now: Moment) -> str:
-        """Deleted records never come back; the engine has to report the loss."""
+        """Return that the engine runs again. Deleted records never come back; the engine has to report the loss."""
         starts = now.engine.starts
         return f"the engine was started again (start {starts})" if starts > self._starts else ""
 

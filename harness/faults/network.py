@@ -393,7 +393,7 @@ def _kind(
 
 
 def _missing(context: Context, link: str) -> tuple[str, ...]:
-    """An external Kafka sends clients its own address, and a certificate does not name our proxy."""
+    """Refuse existing servers: a Kafka sends clients its own address, and a certificate does not name our proxy."""
     spec = context.spec
     if context.manifest.simulated:
         return (f"the fake engine has no connection to {link}",)

@@ -436,7 +436,7 @@ class ClientKill(RedisStrike):
         return "CLIENT KILL of every connection that is not ours"
 
     def landed(self, now: Moment) -> str:
-        """An engine may have no connection for a moment; then wait for its next one."""
+        """Close all connections and check that they are gone. If the engine has none, wait for its next one."""
         with server_of(now).client() as client:
             if not self._killed:
                 self._killed = {each["id"] for each in clients(client) if each["name"] != CLIENT_NAME}

@@ -72,7 +72,8 @@ class Zombie(ProcessStrike):
         return self._replayed
 
     def _what_it_said(self, now: Moment, ghost: Ghost) -> str:
-        """A driver notices a conflict at its commit, after the write. Otherwise it may not have written at all."""
+        """Return the proof if the driver ended with a conflict: it detects that at its commit, after the write. After
+        another end it may not have written at all."""
         said = last_words(ghost)
         end = f"it ended with exit code {ghost.exit_code()}: {said}"
         if is_conflict(said):
@@ -123,7 +124,7 @@ class TwoDrivers(ProcessStrike):
         return f"a second driver ({listed(second)}) was started beside the first ({listed(self._first)})"
 
     def landed(self, now: Moment) -> str:
-        """Running is not enough: the second must report a batch, or one of both must fail with a conflict."""
+        """Require a batch of the second driver, or a conflict that ended one of the two. Running is not enough."""
         assert self._second
         self._poll(now)
         told = self._second.told()
