@@ -77,8 +77,8 @@ class Edit(Downtime):
             return ""
         plan = now.engine.planned(self._batch)
         self._replayed = plan == self._plan
-        same = "with the same plan" if self._replayed else f"with a new plan, {_grown(self._plan, plan)}"
-        return f"batch {self._batch} was run again {same}"
+        same = "by the very same plan" if self._replayed else f"with a new plan, {_grown(self._plan, plan)}"
+        return f"batch {self._batch} was run again, {same}"
 
     def batch(self) -> int | None:
         return self._batch
@@ -254,7 +254,7 @@ def remove(folder: Path, paths: list[Path]) -> str:
     if len(gone) < len(paths):
         return ""
     shown = ", ".join(gone[:TOLD]) + (f" and {len(gone) - TOLD} more" if len(gone) > TOLD else "")
-    return f"deleted, each with its .crc: {shown}; {_ends(folder, 'offsets')}, {_ends(folder, 'commits')}"
+    return f"gone, each with its .crc: {shown}; {_ends(folder, 'offsets')}, {_ends(folder, 'commits')}"
 
 
 def version_file(folder: Path, version: int) -> Path | None:

@@ -143,8 +143,8 @@ def test_a_deleted_commit_is_that_of_the_last_batch_with_data_and_the_replay_is_
 
     report = report_of(fault)
     assert (fault.over(), report.healed, report.batch, report.replayed) == (True, True, 3, True)
-    assert "deleted, each with its .crc: offsets/4, commits/3; offsets/ ends at 3, commits/ ends at 2" in report.proof
-    assert "batch 3 was run again with the same plan" in report.proof
+    assert "gone, each with its .crc: offsets/4, commits/3; offsets/ ends at 3, commits/ ends at 2" in report.proof
+    assert "batch 3 was run again, by the very same plan" in report.proof
     assert not list(spark.checkpoint.parent.glob("*.kept"))
 
 
@@ -172,7 +172,7 @@ def test_a_batch_that_is_planned_anew_is_told_with_what_it_has_more(spark):
     at(fault, spark, 400)
 
     assert report_of(fault).replayed is None
-    assert "again with a new plan, up to 900 records instead of 40" in report_of(fault).proof
+    assert "again, with a new plan, up to 900 records instead of 40" in report_of(fault).proof
 
 
 def test_at_a_crash_point_it_is_the_batch_that_was_being_written(spark):
