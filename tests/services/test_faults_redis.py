@@ -88,7 +88,7 @@ def test_each_lands_with_its_proof_and_is_healed(server, text, left, proof):
 
         def is_over():
             fault.poll(Moment(time.time_ns() // 1_000_000, 1, ENGINE, None, 1000, field))
-            if report().at_ms and not report().landed and "saved" in proof:
+            if report().at_ms and not report().landed and "save" in proof:
                 client.hset("campaign-0", "0", "6")  # after the snapshot was begun
             return fault.over()
 
