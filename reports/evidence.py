@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.evidence.observed import LogAudit, Named
-from harness.judging import judge
+from harness.judging import facts, judge
 from harness.judging.checks.case import RunFacts
 from harness.judging.stored_run import StoredRun
 from harness.measuring.measure import RECOVERY, withheld
@@ -81,4 +81,4 @@ class Evidence(StoredRun):
 
     @cached_property
     def case(self) -> RunFacts:
-        return judge.case_of(self)
+        return facts.facts_of(self)

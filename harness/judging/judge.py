@@ -1,66 +1,29 @@
 """Judge a run from its files. It uses no engine, service or clock: `recheck` calls the same code.
 
 Stage one compares the tape with the Kafka log (did the producer or Kafka lose or duplicate records?), stage two the
-Kafka log with the results (did the engine?). This module builds the `RunFacts`; harness/judging/checks decide.
+Kafka log with the results (did the engine?). `facts.py` reads the `RunFacts`; harness/judging/checks decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from harness.evidence.changed_query import CutoverRule, asked_of
-from harness.evidence.ledger import Expectation, Ledger, seal_of
-from harness.evidence.observed import (
-    FATE,
-    UNREAD,
-    AfterStop,
-    Doubt,
-    Glitch,
-    LogAudit,
-    LogEvents,
-    LogTable,
-    Named,
-    Observed,
-    Watched,
-    folded,
-)
-from harness.evidence.send_index import send_rows, sent_us
-from harness.judging import changed, checks, contradictions, lateness, log_audit, progress_curve, verdict_file
-from harness.judging.changed import Changed
+from harness.judging import checks
 from harness.judging.checks import edited, evidence, masked, question
 from harness.judging.checks.case import RunFacts, join
 from harness.judging.checks.kinds import COUNTS
 from harness.judging.checks.stopped import ONLY_WHEN_STOPPED
-from harness.judging.lateness import Countable
-from harness.judging.stored_run import LOG, OBSERVED, STATES, StoredRun
-from harness.kafka_log import recount
-from harness.metering import clock_steps
+from harness.judging.facts import IN_TOTALS, facts_of
+from harness.judging.stored_run import StoredRun
 from harness.model import (
-    EVENT_TIME,
     CheckResult,
-    Expiring,
     Outcome,
     Verdict,
 )
-from harness.results.glitches import STRANGER, UNREADABLE
 from harness.rundir.missing_evidence import MissingEvidence, from_files
-from harness.rundir.store import Store
-from harness.util.texts import many, quoted
-from workloads.base import Kind, Oracle, Planned, Question
-from workloads.sentinels import MarkBlock, totals_of
+from harness.util.texts import many
+from workloads.base import Kind
 from workloads.totals import InTotals
-
-# Events sent this much after their intended time are late because of the harness: "inside the watermark" leaves two
-# seconds.
-ROAD_MS = 2000
-IN_TOTALS = "the processing time of each event is not recorded, so all windows are judged together"
 
 
 def judge(run: StoredRun) -> Verdict:
@@ -68,7 +31,7 @@ def judge(run: StoredRun) -> Verdict:
     if changed := changed_since(run):
         return changed
     try:
-        return from_files("a verdict", lambda: conclude(case_of(run)))
+        return from_files("a verdict", lambda: conclude(facts_of(run)))
     except MissingEvidence as error:
         result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
         return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
@@ -161,272 +124,3 @@ def _leading(case: RunFacts, worst: Sequence[CheckResult]) -> CheckResult:
         return stopped
     no_numbers = sum(stray.kind == "number" for stray in case.observed.strays)
     return others["readable"] if "readable" in others and no_numbers >= short else first
-
-
-def case_of(run: StoredRun) -> RunFacts:
-    """Build the case from which the verdict and the page are made."""
-    return as_far_as_read(_assemble(run))
-
-
-def as_far_as_read(case: RunFacts) -> RunFacts:
-    """Adapt the case to a log that could not be read: all planned records may be in it, and none has to be counted."""
-    if not case.log_unread:
-        return case
-    audit = LogAudit(case.audit.planned, 0, Named(), Named(), Named(), Named())
-    expectation = Expectation(Ledger(), case.tape_ledger)
-    return replace(case, audit=audit, doubt=Doubt(), log_ledger=case.tape_ledger, expectation=expectation)
-
-
-def _assemble(run: StoredRun) -> RunFacts:
-    """Read all evidence. The first missing file ends it."""
-    contradictions.refuse_other_plan(run)
-    store, spec, claim, oracle, unread = run.store, run.spec, run.claim, run.oracle, run.unread
-    log, audit, doubt, counted = _of_log(run)
-    tape_ledger = by_the_tape(run, oracle, _expected(run))
-    log_ledger, change = _by_the_events_own_time(run, log, counted), None
-    if (asked := run.question) and (anew := run.countable_anew):
-        oracle = asked
-        tape_ledger += _asked_of_tape(run, asked)
-        log_ledger += folded(asked, anew.events)
-        counted, change = _changed(run, counted, anew)
-    events, dropped = counted.events, counted.dropped
-    is_open = lateness.never_closed(events, spec.watermark_ms) if claim.final else np.zeros(len(events), dtype=np.bool_)
-    expectation = _expectation(counted, is_open, oracle, counted.exact or claim.late == "keep")
-    return RunFacts(
-        spec=spec,
-        epoch_ms=run.epoch_ms,
-        oracle=oracle,
-        sent=run.certificate.sent,
-        audit=audit,
-        doubt=doubt,
-        tape_ledger=tape_ledger,
-        log_ledger=log_ledger,
-        events=events,
-        batch=counted.batch,
-        dropped=dropped,
-        permitted=counted.permitted,
-        sent_late=_sent_late(run, events) if dropped.any() else np.zeros(len(events), dtype=np.bool_),
-        is_open=is_open,
-        expectation=expectation,
-        observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
-        results_unread=unread.get(OBSERVED, ""),
-        evicted=_last_of(store, "results"),
-        cut=_last_of(store, "log"),
-        throttled=_last_of(store, "load"),
-        log_unread=unread.get(LOG, ""),
-        after_stop=_after_stop(run),
-        expiring=_expiring(store),
-        retention_ms=round(run.manifest.retention_s * 1000),
-        drops_late=claim.late == "drop",
-        final=claim.final,
-        in_order=claim.in_order,
-        batch_log=run.batch_log,
-        named=run.named_late,
-        exact=counted.exact,
-        faults=run.faults,
-        engine=run.engine,
-        certificate=run.certificate,
-        unread=folded(oracle, events, _unread(log, events) & ~dropped),
-        unread_at=_places(log),
-        aborted=_aborted(store, oracle),
-        watched=None if run.in_totals else _watched(run),
-        sent_us=sent_us(run.sends, events.id, run.epoch_ms),
-        told=progress_curve.read_progress(store),
-        span_ms=progress_curve.span_ms(store),
-        behind_ms=-clock_steps.ahead_ms(store)[0],
-        blind=IN_TOTALS if run.in_totals else run.manifest.blind,
-        edits=run.edits,
-        contradictions=contradictions.found(run, expectation),
-        failed_first=verdict_file.failed_first(store),
-        waiting=max(store.values("backlog", "waiting", int), default=0),
-        change=change,
-        states=run.states,
-        states_unread=unread.get(STATES, ""),
-        seam=run.seam,
-        backfill=run.backfill,
-        backfilled=run.backfilled if run.backfill and not run.backfill.broke_off else None,
-        half_backfilled=run.half_backfilled if run.backfill and run.backfill.killed else None,
-        notes=tuple(note for told in store.values("closed", "notes", list[str])[-1:] for note in told)
-        + ((IN_TOTALS,) if run.in_totals else ()),
-    )
-
-
-def _last_of(store: Store, what: str) -> str:
-    """Return the last observation of an external server. Earlier versions recorded less, or nothing."""
-    if not any(what in line for line in store.history("spoiled")):
-        return ""
-    return store.last_value("spoiled", what, str)
-
-
-def _expiring(store: Store) -> tuple[Expiring, ...] | None:
-    told = store.values("expiring", "found", dict[str, Any])
-    return tuple(Expiring(**each) for each in told) if told else None
-
-
-def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
-    """Return the log and what is derived from it. An unread log counts as empty."""
-    if LOG not in run.unread:
-        return run.log, run.audit, run.doubt, run.countable
-    log = pa.table(recount.no_records(run.codec))
-    audit = log_audit.compare(run.schedule, run.epoch_ms, log, run.marks)
-    return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
-
-
-def _by_the_events_own_time(run: StoredRun, log: LogTable, counted: Countable) -> Ledger:
-    """Compute the cells to compare with the tape, which predicts the events' own times only."""
-    if run.spec.time == EVENT_TIME or run.in_totals:
-        return folded(run.oracle, counted.events)
-    return folded(run.oracle, lateness.countable(log, None, run.spec, run.oracle, run.codec).events)
-
-
-def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle, known: bool) -> Expectation:
-    """Compute [must, may] per cell.
-
-    Known: the events that were not dropped must be counted, and those that an earlier run of their batch had counted
-    may be. Unknown: every event that may be late may be missing. Cells that are still open need no result.
-    """
-    events, dropped = counted.events, counted.dropped
-    if known:
-        may = folded(oracle, events, ~dropped | counted.counted_before)
-        return Expectation(folded(oracle, events, ~dropped & ~is_open), may)
-    return Expectation(folded(oracle, events, ~counted.permitted & ~is_open), folded(oracle, events))
-
-
-def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
-    """Compute the expected values for the other question from the plan and the sentinels alone."""
-    return by_the_tape(run, question, Ledger.of(question.settle(question.plan(run.schedule.blocks()), run.epoch_ms)))
-
-
-def by_the_tape(run: StoredRun, oracle: Oracle, planned: Ledger) -> Ledger:
-    """Compute the expected values of cells from the tape and the sentinels.
-
-    If one event makes a cell, a count is the sum of both. Any other value may depend on several events, so the oracle
-    plans all events again, together with the sentinels.
-    """
-    counts = all(value.kind is Kind.COUNT for value in oracle.values)
-    if counts and not oracle.merges and run.codec.mark_size == 1:
-        return planned + Ledger.of(totals_of(oracle, run.codec, run.marks))
-    blocks: Iterable[Planned] = chain(run.schedule.blocks(), [MarkBlock.of(run.codec, run.marks, run.epoch_ms)])
-    return Ledger.of(oracle.settle(oracle.plan(blocks), run.epoch_ms))
-
-
-def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable, Changed]:
-    """Return the events that count by the declared rule, and the values that other rules would give."""
-    report = run.change
-    assert report
-    asked, restored = asked_of(report.spec), report.restored
-    assert asked
-    by = {
-        means: changed.by_rule(means, old, new, restored)
-        for means in (CutoverRule.CARRY, CutoverRule.FRESH, CutoverRule.ANEW)
-    }
-    ledgers = {means: folded(run.oracle, each.events, ~each.dropped) for means, each in by.items()}
-    others = {"ignored": folded(run.oracle, old.events, ~old.dropped), "partial": ledgers[CutoverRule.ANEW]}
-    return by[asked.means], Changed(
-        means=asked.means,
-        restored=restored,
-        both_sides=changed.on_both_sides(old, restored),
-        collisions=changed.collisions(old, new, restored),
-        others=others,
-        left=changed.left_by(asked.means, old, restored, report.written),
-    )
-
-
-def _unread(log: LogTable, events: LogEvents) -> NDArray[np.bool_]:
-    """Select events that a planned fault removed before the engine had processed them."""
-    result = np.zeros(len(events), dtype=np.bool_)
-    for partition, offsets in _removed_unread(log):
-        result |= (events.partition == partition) & np.isin(events.offset, offsets)
-    return result
-
-
-def _places(log: LogTable) -> str:
-    return "; ".join(f"partition {p} offsets {at[0]:,} to {at[-1]:,}" for p, at in _removed_unread(log))
-
-
-def _removed_unread(log: LogTable) -> list[tuple[int, NDArray[np.int64]]]:
-    """Group by partition; the log is ordered."""
-    if FATE not in log.schema.names:
-        return []
-    fate, partition, offset = (np.asarray(log.column(name).to_numpy()) for name in (FATE, "partition", "offset"))
-    unread = fate == UNREAD
-    return [(int(p), offset[unread & (partition == p)]) for p in np.unique(partition[unread])]
-
-
-def _aborted(store: Store, oracle: Oracle) -> Ledger:
-    """Events sent in our own aborted transactions, which must not be counted."""
-    told = store.values("aborted", "cells", list[tuple[int, int, int]])
-    cells = (cell for cells in told for cell in cells)
-    return sum((Ledger({oracle.codes.one(key, field): count}) for key, field, count in cells), Ledger())
-
-
-def _expected(run: StoredRun) -> Ledger:
-    sealed = run.plan.expected
-    if sealed and seal_of(run.planned) != sealed.digest:
-        path = run.store.path / "expected.parquet"
-        raise MissingEvidence(f"{path} is not what was sealed in plan.json before the run")
-    return Ledger.of(run.oracle.settle(run.planned, run.epoch_ms))
-
-
-def _after_stop(run: StoredRun) -> AfterStop | None:
-    """Return None for older versions, which sealed no expectation and read the results once."""
-    if run.plan.expected is None:
-        return None
-    error = run.store.last_value("stopped", "error", str)
-    if error or not run.store.last_value("stopped", "asked", bool):
-        return AfterStop(error=error)
-    return AfterStop(run.observed_after_stop)
-
-
-def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
-    """Select events that are late because the generator sent them late. A backlog is old by design, and in order."""
-    sends = run.sends
-    intended_us = sends.column("intended_us").to_numpy()
-    lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
-    if run.spec.tape.waits:
-        lag_ms = np.where(intended_us > 0, lag_ms, 0)
-    row = send_rows(sends, events.id)
-    return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
-
-
-def _watched(run: StoredRun) -> Watched | None:
-    """Return the results as polled during the run; None if it ended before the first poll."""
-    store = run.store
-    gaps_ms = store.values("observer", "period_max_ms", float)
-    if not gaps_ms or not store.has("samples.parquet"):
-        return None
-    at_us, key, field, count = (
-        np.asarray(run.samples.column(name).to_numpy(), dtype=np.int64)
-        for name in ("at_us", "campaign", "window_ms", "count")
-    )
-    told = next(store.history("observer"))
-    found = _glitches(store, told, run.keys)
-    return Watched(
-        at_us,
-        run.oracle.codes.of(key, field),
-        count,
-        longest_gap_ms=gaps_ms[0],
-        period_ms=told.get("period_ms", 0.0),
-        closed_ms=told.get("closed_period_ms", 0.0),
-        unreadable=tuple(found[UNREADABLE]),
-        strangers=tuple(found[STRANGER]),
-    )
-
-
-def _glitches(store: Store, told: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, list[Glitch]]:
-    """Read the glitches by kind; empty for runs of older versions."""
-    found: dict[str, list[Glitch]] = {UNREADABLE: [], STRANGER: []}
-    rows = store.read_table("glitches.parquet").to_pylist() if "glitches" in told else []
-    if len(rows) != told.get("glitches", 0):
-        raise MissingEvidence(
-            f"{store.path / 'glitches.parquet'} holds {many(len(rows), 'row')}, and the observer "
-            f"wrote {told['glitches']:,}"
-        )
-    for row in rows:
-        name = quoted(row["name"]) if row["kind"] == STRANGER else _name(keys[row["campaign"]], row["name"])
-        found[row["kind"]].append(Glitch(name, row["text"], row["from_us"], row["until_us"] or None))
-    return found
-
-
-def _name(key: str, window: str) -> str:
-    return f"{key}[{quoted(window)}]" if window else key

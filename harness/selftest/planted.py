@@ -31,7 +31,7 @@ from harness.judging import lateness
 from harness.judging.changed import Changed
 from harness.judging.checks import question
 from harness.judging.checks.case import RunFacts
-from harness.judging.judge import as_far_as_read
+from harness.judging.facts import as_far_as_read
 from harness.judging.lateness import below
 from harness.judging.scenario_conditions import BOUND, MIB
 from harness.model import (

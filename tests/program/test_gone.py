@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from harness.engines import fake
-from harness.judging.judge import case_of, judge
+from harness.judging.facts import facts_of
+from harness.judging.judge import judge
 from harness.judging.stored_run import LOG, OBSERVED, StoredRun
 from harness.model import Exit, HarnessError, Outcome
 from harness.results.redis_scan import UnreadableError
@@ -108,7 +109,7 @@ def test_the_page_and_the_other_reports_are_made_of_such_a_run(tmp_path, service
     assert service in (store.path / "junit.xml").read_text()
     assert result.verdict.outcome is Outcome.UNKNOWN
     assert results.read(store.path).measurement is None
-    marks = cells.grid_of(case_of(StoredRun.open(store.path))).marks
+    marks = cells.grid_of(facts_of(StoredRun.open(store.path))).marks
     assert marks == (), "no cell is drawn as wrong that nobody could read"
     run_page.write(Store.open(store.path))
 

@@ -19,7 +19,8 @@ from generators.encode import Encoder
 from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.ledger import Ledger
-from harness.judging.judge import by_the_tape, conclude
+from harness.judging.facts import by_the_tape
+from harness.judging.judge import conclude
 from harness.kafka_log.recount import columns_of
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from harness.selftest import payments

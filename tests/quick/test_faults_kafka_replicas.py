@@ -17,7 +17,7 @@ from harness.faults import kafka, kafka_replicas
 from harness.faults.kafka_replicas import KINDS
 from harness.faults.registry import brokers, create, parse
 from harness.faults.run_at_poll import Field, Moment
-from harness.judging import judge
+from harness.judging import facts
 from harness.judging.stored_run import StoredRun
 from harness.kafka_log import recount
 from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress, SinkClaim
@@ -220,15 +220,15 @@ def test_the_judge_knows_what_was_removed_unread_and_where():
     zero = np.zeros(3, dtype=np.int64)
     events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero, zero)
 
-    assert judge._unread(log, events).tolist() == [False, True, False]
-    assert judge._places(log) == "partition 0 offsets 1 to 2"
-    assert not judge._unread(log.drop_columns([observed.FATE]), events).any()
+    assert facts._unread(log, events).tolist() == [False, True, False]
+    assert facts._places(log) == "partition 0 offsets 1 to 2"
+    assert not facts._unread(log.drop_columns([observed.FATE]), events).any()
 
 
 def test_the_judge_knows_what_was_aborted(tmp_path):
     store = Store.create(tmp_path, "run")
-    assert judge._aborted(store, ORACLE) == Ledger()
+    assert facts._aborted(store, ORACLE) == Ledger()
     store.tell("aborted", cells=[(1, 10_000, 3), (2, 10_000, 4)])
     store.tell("aborted", cells=[(1, 10_000, 2)])
 
-    assert judge._aborted(store, ORACLE) == Ledger({cell(1, 10_000): 5, cell(2, 10_000): 4})
+    assert facts._aborted(store, ORACLE) == Ledger({cell(1, 10_000): 5, cell(2, 10_000): 4})

@@ -15,7 +15,7 @@ from generators.encode import Encoder
 from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.ledger import Ledger
-from harness.judging.judge import by_the_tape
+from harness.judging.facts import by_the_tape
 from harness.model import FaultSpec, RunSpec, Sentinel, TapeSpec
 from harness.runner import sentinels
 from harness.runner.result_polling import ResultPoller

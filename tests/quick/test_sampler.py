@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judging import judge as judging
+from harness.judging import facts
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.results.sampler import MOST_KEYS, POLL_EVERY_S, Pace, Recorder, sampled_keys, unsettled
@@ -349,7 +349,7 @@ def test_a_run_that_is_older_than_glitches_is_judged_without_them(tmp_path):
 def test_results_that_could_not_be_read_after_the_stop_are_not_taken_from_a_file(tmp_path):
     _, store = fake_run(tmp_path)
     store.tell("stopped", error="the connection was refused", asked=True)
-    after = judging._after_stop(StoredRun(store))
+    after = facts._after_stop(StoredRun(store))
 
     assert after is not None
     assert (after.error, after.observed) == ("the connection was refused", None)
@@ -357,7 +357,7 @@ def test_results_that_could_not_be_read_after_the_stop_are_not_taken_from_a_file
 
 def test_a_run_that_ended_before_its_first_look_was_not_watched(tmp_path):
     _, store = fake_run(tmp_path)
-    assert judging._watched(StoredRun(store)) is not None
+    assert facts._watched(StoredRun(store)) is not None
     (store.path / "samples.parquet").unlink()
 
-    assert judging._watched(StoredRun(store)) is None
+    assert facts._watched(StoredRun(store)) is None
