@@ -1,1 +1,1 @@
-"""Judges results that another run of the Yahoo benchmark left behind: can they be what was offered?"""
+"""Judges the results of other runs of the Yahoo benchmark: do they fit the offered load?"""

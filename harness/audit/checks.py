@@ -1,5 +1,5 @@
-"""The checks of an audit: can these counts be what was offered? Each check takes the shape of a run's results and has
-words of its own.
+"""The checks of an audit: do these counts fit the offered load? Each check takes the shape of a run's results and has
+its own words.
 
 A finding with PASS is a remark: it makes no count wrong.
 """
@@ -43,7 +43,7 @@ def readable(left: Left) -> list[Finding]:
     found += [Finding("ambiguous", left.ambiguous)] if left.ambiguous else []
     if not len(left.count):
         if not found:
-            found.append(Finding("empty", "there is not one count"))
+            found.append(Finding("empty", "there are no counts"))
     elif (wrong := int((left.count < 0).sum())) > 0:
         found.append(Finding("torn", f"{many(wrong, 'count is', 'counts are')} below zero"))
     elif not left.count.any():
@@ -56,22 +56,25 @@ def amount(shape: Shape) -> list[Finding]:
     times, part = _multiple(shape)
     share, limit = shape.share, shape.share_limit
     if times > 1:
-        by_rate = "" if share is None else f"; the usual one holds {share:.2f} times the views that were offered"
-        told = f"{part:.1%} of the cells divide by {times}, and by chance {1 / times:.0%} would: each event was counted"
+        by_rate = "" if share is None else f"; the usual cell holds {share:.2f} times the offered views"
+        told = (
+            f"{part:.1%} of the cells are divisible by {times}, against {1 / times:.0%} by chance: each event "
+            f"was counted"
+        )
         return [Finding(_times(times), f"{told} {times} times{by_rate}")]
     if share is None:
-        told = "no load is known: --rate, --total-rate, --loads, or names of folders"
+        told = "the load is unknown: give --rate, --total-rate or --loads, or name folders by their load"
         if (expected := shape.offered.per_cell) is not None:
-            told = f"{expected:.2g} views in a cell are too few to tell whether some are missing"
+            told = f"{expected:.2g} views per cell are too few to detect missing ones"
         return [Finding(UNTOLD, told, Outcome.UNKNOWN)]
     if abs(share - 1) <= limit:
         return []
-    told = f"the usual cell holds {share:.3f} times the views that were offered"
+    told = f"the usual cell holds {share:.3f} times the offered views"
     if share > 1:
         near = round(share)
         more = near > 1 and abs(share / near - 1) <= limit
         return [Finding("too much", f"{told}{_sent_more(near) if more else ''}")]
-    return [Finding("lost", f"{told}, in all windows alike{_missing_producers(shape)}")]
+    return [Finding("lost", f"{told}, equally in all windows{_missing_producers(shape)}")]
 
 
 def _times(times: int) -> str:
@@ -79,12 +82,15 @@ def _times(times: int) -> str:
 
 
 def _sent_more(times: int) -> str:
-    return f"; they do not divide by {times}, so that {times} times as much was sent rather than counted {times} times"
+    return (
+        f"; the cells are not divisible by {times}, so more was sent: {times} times the load, not {times} counts "
+        f"per event"
+    )
 
 
 def _multiple(shape: Shape) -> tuple[int, float]:
-    """The number that divides nearly all cells. A window that two tasks made lost a part of its views, and may not
-    divide.
+    """Return the number that divides nearly all cells, and the share of cells. A window of two tasks has lost a part of
+    its views, so it may not be divisible.
     """
     counts = shape.left.count[shape.left.count > 0]
     for times in range(9, 1, -1):
@@ -97,7 +103,7 @@ def _multiple(shape: Shape) -> tuple[int, float]:
 
 
 def _missing_producers(shape: Shape) -> str:
-    """A share of 0.9 remains when one of ten producers sends nothing."""
+    """Explain a lack by silent producers: if one of ten sends nothing, a share of 0.9 remains."""
     assert shape.share is not None
     for of in [shape.offered.producers] if shape.offered.producers else range(2, 11):
         running = round(shape.share * of)
@@ -127,8 +133,8 @@ def listed(shape: Shape) -> list[Finding]:
                 Finding(
                     "lost",
                     f"cells that are listed more than once hold {lacking / one.mean():.1%} less than the others, "
-                    f"about {lacking * len(more):,.0f} views: two tasks made the same window at once, and what one of "
-                    "them had counted lies in a hash to which nothing refers",
+                    f"about {lacking * len(more):,.0f} views: two tasks created the same window at once, and the "
+                    f"counts of one of them are in a hash without a reference",
                 )
             )
     return found
@@ -145,12 +151,12 @@ def windows(shape: Shape) -> list[Finding]:
     lost, missing, enough = _lost(shape), *_missing(shape, wanted)
     found = []
     if late is not None and late > shape.offered.window_ms:
-        told = f"half of the windows were updated last {late / 1000:,.0f} s after their end or later"
+        told = f"half of the windows got their last update {late / 1000:,.0f} s or more after their end"
         if lost or not enough:
             reasons = [told, *missing, *(each.sentence for each in lost)]
             found.append(Finding("fell behind", "; ".join(reasons)))
         else:
-            found.append(Finding("fell behind", f"{told}; all that was to be counted is there", Outcome.PASS))
+            found.append(Finding("fell behind", f"{told}; no count is missing", Outcome.PASS))
     else:
         found += [Finding("cut off", "; ".join(missing))] if missing else []
         found += lost
@@ -160,7 +166,7 @@ def windows(shape: Shape) -> list[Finding]:
             Finding("short at start", f"the oldest {oldest} windows hold less than whole ones: {_shares(shape)}")
         )
     if wanted and shape.windows > wanted + _tolerance(wanted) + 1:
-        told = f"{shape.windows:,.0f} windows where {shape.offered.duration_s:,.0f} s make {wanted:,.0f}"
+        told = f"{shape.windows:,.0f} windows; {shape.offered.duration_s:,.0f} s should give {wanted:,.0f}"
         found.append(Finding("longer than said", told, Outcome.PASS))
     return found
 
@@ -170,10 +176,10 @@ def _tolerance(windows: float) -> float:
 
 
 def _missing(shape: Shape, wanted: float | None) -> tuple[list[str], bool]:
-    """The gaps at the end, and whether the rest is everything that should have been counted."""
+    """Return sentences about gaps at the end, and whether the whole windows are as many as expected."""
     told, newest = [], shape.partial[1]
     if wanted and shape.windows < wanted - _tolerance(wanted):
-        told.append(f"{shape.windows:,.0f} windows where {shape.offered.duration_s:,.0f} s make {wanted:,.0f}")
+        told.append(f"{shape.windows:,.0f} windows; {shape.offered.duration_s:,.0f} s should give {wanted:,.0f}")
     if newest > EDGES:
         first = max(0, len(shape.totals) - newest)
         views = float((shape.usual_total - shape.totals[first:]).sum())
@@ -188,9 +194,9 @@ def _shares(shape: Shape) -> str:
 
 
 def _lost(shape: Shape) -> list[Finding]:
-    """Inner cells that are low or missing: how many views, and when."""
+    """Find inner cells that are low or missing, the number of lost views, and their windows."""
     first, end = shape.edge
-    once = shape.left.times_listed is None  # losses in the other cells have a finding of their own
+    once = shape.left.times_listed is None  # losses in the other cells have their own finding
     low = shape.low & shape.full_windows & (True if shape.left.times_listed is None else shape.left.times_listed == 1)
     short = [n for n in range(first, end) if once and shape.usual_total - shape.totals[n] > shape.total_limit]
     gaps = int((np.diff(shape.numbers) - 1).sum())
@@ -203,21 +209,21 @@ def _lost(shape: Shape) -> list[Finding]:
     )
     told = [f"about {views:,.0f} views are missing"]
     if cells := int(low.sum()) + absent:
-        told.append(f"{many(cells, 'cell between whole ones is', 'cells between whole ones are')} low or not there")
+        told.append(f"{many(cells, 'cell between whole ones is', 'cells between whole ones are')} low or missing")
     if gaps:
-        told.append(f"{many(gaps, 'whole window is', 'whole windows are')} not there")
+        told.append(f"{many(gaps, 'whole window is', 'whole windows are')} missing")
     if columns := sorted({*short, *(int(n) for n in np.unique(shape.column[low]))}):
         worst = min(columns, key=lambda n: shape.totals[n])
         part = shape.totals[worst] / shape.usual_total
         told.append(
-            f"{many(len(columns), 'window lacks', 'windows lack')} some, most the one {_at(shape, worst)}, which "
-            f"holds {part:.2f} of the usual"
+            f"{many(len(columns), 'window lacks', 'windows lack')} some, the worst {_at(shape, worst)} with "
+            f"{part:.2f} of the usual views"
         )
     return [Finding("lost", ", ".join(told))]
 
 
 def _absent(shape: Shape) -> int:
-    """The number of missing cells between the first and the last one of their campaign."""
+    """Count the missing cells between the first and the last one of their campaign."""
     index = np.unique(shape.left.campaign, return_inverse=True)[1]
     oldest, newest = np.full(index.max() + 1, len(shape.numbers)), np.full(index.max() + 1, -1)
     np.minimum.at(oldest, index, shape.column)
@@ -242,7 +248,7 @@ def surplus(shape: Shape) -> list[Finding]:
         f"usual one, {shape.usual:,.0f}"
     )
     when = f", in the window {_at(shape, int(shape.column[worst]))}" if shape.left.is_split else ""
-    return [Finding("too much", f"{told}; most is {shape.left.count[worst]:,}{when}")]
+    return [Finding("too much", f"{told}; the largest holds {shape.left.count[worst]:,}{when}")]
 
 
 def campaigns(shape: Shape) -> list[Finding]:
@@ -252,7 +258,7 @@ def campaigns(shape: Shape) -> list[Finding]:
     there, wanted = len(np.unique(shape.left.campaign)), shape.offered.campaigns
     if there != wanted:
         return [
-            Finding("campaigns", f"{many(there, 'campaign has', 'campaigns have')} counts, {wanted:,} are expected")
+            Finding("campaigns", f"{many(there, 'campaign has', 'campaigns have')} counts, but {wanted:,} are expected")
         ]
     first, end = shape.edge
     inner = (shape.column >= first) & (shape.column < end)
@@ -271,7 +277,7 @@ def campaigns(shape: Shape) -> list[Finding]:
         return []
     worst = int(off[np.argmax(np.abs(totals[off] - usual))])
     told = f"{len(off):,} of {many(there, 'campaign')} are off: number {worst + 1} holds {totals[worst]:,.0f} views"
-    return [Finding("uneven", f"{told}, the usual one {usual:,.0f}")]
+    return [Finding("uneven", f"{told}; the usual one holds {usual:,.0f}")]
 
 
 def delays(shape: Shape) -> list[Finding]:
@@ -290,10 +296,10 @@ def delays(shape: Shape) -> list[Finding]:
         hurried = delay[shape.full_windows & (shape.left.count > 0) & (delay < soonest)]
         if soonest > 0 and len(hurried):
             told = (
-                f"{many(len(hurried), 'whole window was', 'whole windows were')} updated last "
-                f"{hurried.min():,} ms after their start"
+                f"{many(len(hurried), 'whole window', 'whole windows')} got the last update {hurried.min():,} ms "
+                f"after the start"
             )
-            found.append(Finding("impossible latency", f"{told}, and an event after {soonest:,.0f} ms was due in each"))
+            found.append(Finding("impossible latency", f"{told}, but an event after {soonest:,.0f} ms was due in each"))
     run_ms = max((shape.offered.duration_s or 0) * 1000, len(delay) / shape.offered.campaigns * width)
     if late := int((delay > run_ms + HOUR_MS).sum()):
         found.append(
@@ -307,14 +313,19 @@ def delays(shape: Shape) -> list[Finding]:
 def known(shape: Shape) -> list[Finding]:
     if shape.left.is_split or shape.left.faults:
         return []
-    told = f"which line is which campaign's: {shape.left.unsplit}; so losses in single cells and windows can't be seen"
+    told = (
+        f"the campaign of each line is unknown: {shape.left.unsplit}; so losses in single cells and windows stay hidden"
+    )
     return [Finding(UNTOLD, told, Outcome.UNKNOWN)]
 
 
 def orphans(left: Left) -> list[Finding]:
     if not left.orphans:
         return []
-    told = f"{left.orphans:,} views are in hashes to which no campaign refers: two tasks made the same window at once"
+    told = (
+        f"{left.orphans:,} views are in hashes without a reference from a campaign: two tasks created the same "
+        f"window at once"
+    )
     return [Finding("orphans", told)]
 
 
@@ -323,7 +334,7 @@ CHECKS: tuple[Check, ...] = (amount, windows, listed, surplus, campaigns, delays
 
 @dataclass(frozen=True)
 class Audited:
-    """The result for one place. It is small, because there may be ten thousand."""
+    """The result for one folder, file or Redis. It is small, because there may be ten thousand."""
 
     place: str
     engine: str
@@ -342,13 +353,17 @@ class Audited:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the outcome, and remarks."""
+        """Return the words of the outcome, and remarks."""
         told = [each.word for each in self.findings if each.outcome in (self.outcome, Outcome.PASS)]
         return tuple(dict.fromkeys([*(["right"] if self.outcome is Outcome.PASS else []), *told]))
 
     @property
     def sentence(self) -> str:
-        return self.findings[0].sentence if self.findings else f"{many(self.cells, 'count')} can be what was offered"
+        return (
+            self.findings[0].sentence
+            if self.findings
+            else f"{many(self.cells, 'count')} can result from the offered load"
+        )
 
 
 def audit(left: Left, offered: Offered, engine: str = "") -> Audited:
@@ -372,6 +387,6 @@ def audit(left: Left, offered: Offered, engine: str = "") -> Audited:
 
 
 def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
-    """The findings of the outcome come first."""
+    """Sort the findings that decide the outcome first."""
     worst = [Outcome.FAIL, Outcome.UNKNOWN, Outcome.PASS]
     return tuple(sorted(found, key=lambda each: worst.index(each.outcome)))

@@ -31,7 +31,7 @@ def read(path: Path, offered: Offered) -> Left:
     try:
         return _read(path, content, offered)
     except csv.Error as error:
-        return unreadable(str(path), f"it is no CSV: {error}")
+        return unreadable(str(path), f"it is not a CSV file: {error}")
 
 
 def _read(path: Path, content: bytes, offered: Offered) -> Left:
@@ -39,8 +39,8 @@ def _read(path: Path, content: bytes, offered: Offered) -> Left:
     missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
     if missing:
         raise UsageError(
-            f"{path} has no column {missing[0]!r}: its first line has to name {', '.join(NEEDED)}, and updated where "
-            f"it is known; it names {', '.join(rows.fieldnames or ())[:200] or 'nothing'}."
+            f"{path} has no column {missing[0]!r}: its first line must name {', '.join(NEEDED)}, and optionally "
+            f"updated; it names {', '.join(rows.fieldnames or ())[:200] or 'nothing'}."
         )
     cells, faults = Cells(), []
     for number, row in enumerate(rows, 2):
@@ -48,5 +48,5 @@ def _read(path: Path, content: bytes, offered: Offered) -> Left:
             updated = int(row["updated"]) if row.get("updated") else None
             cells.add(str(row["campaign"]), int(row["window"]), int(row["count"]), updated)
         except (TypeError, ValueError, OverflowError):
-            faults.append(f"line {number} is no cell: {', '.join(str(value) for value in row.values())[:60]!r}")
+            faults.append(f"line {number} is not a cell: {', '.join(str(value) for value in row.values())[:60]!r}")
     return cells.left(str(path), offered.window_ms, faults, digest=hashlib.sha256(content).hexdigest())

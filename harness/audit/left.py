@@ -1,4 +1,4 @@
-"""The results of a run: its counts by cell, as far as its files show which cell is which. Values only."""
+"""The results of a run: its counts by cell, as far as its files identify the cells. Values only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNTOLD = -1  # as the window of a row: unknown
 
 @dataclass(frozen=True)
 class Left:
-    """The results of one place, with a row per cell. Windows are numbered from the oldest one."""
+    """The results of one folder, file or Redis, with a row per cell. Windows are numbered from the oldest one."""
 
     place: str
     campaign: Ints
@@ -36,7 +36,7 @@ class Left:
 
     @property
     def is_split(self) -> bool:
-        """True if the campaign and the window of each count are known."""
+        """Return whether the campaign and the window of each count are known."""
         return bool(len(self.window) and (self.window >= 0).all())
 
 
@@ -54,7 +54,7 @@ class Offered:
 
     @property
     def per_cell(self) -> float | None:
-        """The expected views in one cell of a whole window: a third of the events are views."""
+        """Return the expected views in one cell of a whole window: a third of the events are views."""
         if self.total_per_s is None:
             return None
         return self.total_per_s * self.window_ms / 1000 / 3 / self.campaigns
@@ -104,7 +104,7 @@ class Cells:
         )
 
     def _once(self, campaign: Ints, window: Ints, rows: Ints) -> tuple[Ints, Ints | None, str]:
-        """The first row of each cell; how often each occurs, if any is repeated; and the cells whose counts differ."""
+        """Return the first row of each cell, how often each occurs, and a sentence about cells whose counts differ."""
         cells = np.column_stack((campaign[rows], window[rows]))
         _, first, cell, times = np.unique(cells, axis=0, return_index=True, return_inverse=True, return_counts=True)
         count = np.array(self.count, dtype=np.int64)[rows]
@@ -116,7 +116,7 @@ class Cells:
         cells_that_differ = len(np.unique(cell.ravel()[differ]))
         one, other = count[first][cell.ravel()][differ[0]], count[differ[0]]
         example = self._named(int(rows[differ[0]]), f"has {one:,} and {other:,}")
-        return kept, listed, f"{many(cells_that_differ, 'cell has', 'cells have')} counts that differ: {example}"
+        return kept, listed, f"{many(cells_that_differ, 'cell has', 'cells have')} different counts: {example}"
 
     def _named(self, row: int, what: str) -> str:
         return f"campaign {self.campaign[row][:60]}, window {self.window_ms[row]} {what}"

@@ -18,14 +18,14 @@ def read(client: redis.Redis, place: str, offered: Offered) -> Left:
     try:
         return _read(client, place, offered)
     except redis.RedisError as error:
-        raise HarnessError(f"{place} could not be read ({error}). Look whether a Redis answers there.") from error
+        raise HarnessError(f"{place} could not be read ({error}). Check that a Redis answers there.") from error
 
 
 def _read(client: Any, place: str, offered: Offered) -> Left:
     cells, faults = Cells(), []
     campaigns = sorted(client.smembers("campaigns"))
     if not campaigns:
-        faults.append("there is no set `campaigns`, so it is not known whose counts these are")
+        faults.append("there is no set `campaigns`, so the campaigns of the counts are unknown")
     rows = translated(redis_scan.scan(client), campaigns)
     updated = {(row.key.removeprefix(UPDATED), row.field): row.value for row in rows if row.key.startswith(UPDATED)}
     known, orphans = set(campaigns), 0

@@ -37,8 +37,8 @@ def read(path: Path) -> list[Line]:
         raise UsageError(f"--loads {path} can't be read: {why(error)}.") from None
     if not rows or not {"pattern", "load"} <= set(rows[0]) <= set(COLUMNS):
         raise UsageError(
-            f"--loads {path}: a CSV with the columns pattern and load is expected, and {', '.join(COLUMNS[2:])} where "
-            "they are known; and a line for each group of results, such as FLINK/*,50000."
+            f"--loads {path}: expected a CSV file with the columns pattern and load, optionally "
+            f"{', '.join(COLUMNS[2:])}, and a line for each group of results, such as FLINK/*,50000."
         )
     return [_line(path, number, row) for number, row in enumerate(rows, 2)]
 
@@ -54,10 +54,10 @@ def _line(path: Path, number: int, row: Mapping[str, Any]) -> Line:
         except ValueError:
             value = 0
         if not (isfinite(value) and value > 0):
-            raise UsageError(f"--loads {path}, line {number}: {name} is {text!r}, and a number above 0 is expected.")
+            raise UsageError(f"--loads {path}, line {number}: {name} is {text!r}, but must be a number above 0.")
         known[FIELDS.get(name, name)] = value
     if not row["pattern"] or None in row:
-        raise UsageError(f"--loads {path}, line {number}: a pattern and as many values as columns are expected.")
+        raise UsageError(f"--loads {path}, line {number}: expected a pattern, and as many values as columns.")
     return Line(row["pattern"], known)
 
 

@@ -1,7 +1,8 @@
 """The random variation of counts.
 
 The original draws each event's ad and type at random, so that the count of a cell varies like that of a Poisson
-distribution, and more if each event was counted several times. Of a million right cells none is called wrong.
+distribution, and more if each event was counted several times. The limits are so wide that no
+cell of a million right ones is reported as wrong.
 """
 
 from __future__ import annotations
@@ -28,5 +29,5 @@ def is_low(count: Ints, sigmas: float = SIGMAS) -> NDArray[np.bool_]:
 
 
 def by_chance(count: float, share: float = SHARE) -> float:
-    """Return how much a sum of counts may be off."""
+    """Return how far a sum of counts may be off."""
     return max(share * count, SIGMAS * float(np.sqrt(max(count, 1.0))))

@@ -29,8 +29,8 @@ class Shape:
 
     @cached_property
     def usual(self) -> float:
-        """The views of the median of all cells that are not low. It needs no split, and a few wrong cells do not affect
-        it.
+        """Return the views of the median of all cells that are not low. It needs no split, and a few wrong cells do not
+        affect it.
         """
         return float(np.median(self.left.count[~is_low(self.left.count)]))
 
@@ -48,7 +48,7 @@ class Shape:
 
     @property
     def share(self) -> float | None:
-        """The usual cell as a share of the offered load."""
+        """Return the usual cell as a share of the offered load."""
         expected = self.offered.per_cell
         return None if expected is None or expected < FEW else (self.usual + POISSON) / expected
 
@@ -59,17 +59,17 @@ class Shape:
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
-        """The numbers of the windows that have rows, from the oldest."""
+        """Return the numbers of the windows that have rows, from the oldest."""
         return np.unique(self.left.window)
 
     @cached_property
     def column(self) -> NDArray[np.int64]:
-        """The index of each row's window in `numbers`."""
+        """Return the index of each row's window in `numbers`."""
         return np.searchsorted(self.numbers, self.left.window).astype(np.int64)
 
     @cached_property
     def totals(self) -> NDArray[np.float64]:
-        """The views of each window."""
+        """Return the views of each window."""
         return np.bincount(self.column, weights=self.left.count, minlength=len(self.numbers)).astype(float)
 
     @cached_property
@@ -82,12 +82,13 @@ class Shape:
 
     @cached_property
     def partial(self) -> tuple[int, int]:
-        """How many of the oldest and of the newest windows are low in the usual campaign."""
+        """Return how many of the oldest and of the newest windows are low in the usual campaign."""
         return int(np.median(self._ends[0])), int(np.median(self._ends[1]))
 
     @cached_property
     def edge(self) -> tuple[int, int]:
-        """The columns between which windows are whole: those before the first and from the second on may be partial."""
+        """Return the columns between which windows are whole: those before the first and from the second on may be
+        partial."""
         few = self.totals < (1 - EDGE) * self.usual_total
         few |= self.totals < self.usual_total - self.total_limit
         oldest, newest = max(1, _run(few)), max(1, _run(few[::-1]))
@@ -95,8 +96,8 @@ class Shape:
 
     @cached_property
     def full_windows(self) -> Flags:
-        """Rows of windows that were open from their beginning to their end. A low cell near the end of its campaign is
-        left out, because a boundary between campaigns may be off by some cells.
+        """Select rows of windows that were open from their beginning to their end. A low cell near the end of its
+        campaign is left out, because a boundary between campaigns may be off by some cells.
         """
         first, end = self.edge
         order, starts, lengths = self._by_campaign
@@ -128,12 +129,12 @@ class Shape:
 
     @property
     def windows(self) -> float:
-        """The number of windows of the usual campaign."""
+        """Return the number of windows of the usual campaign."""
         return float(np.median(self._by_campaign[2]))
 
     @cached_property
     def latency_ms(self) -> NDArray[np.int64] | None:
-        """Latency of whole windows in the original's definition: the last update minus the window's end."""
+        """Return the latency of whole windows in the original's definition: the last update minus the window's end."""
         if self.left.delay_ms is None:
             return None
         rows = self.full_windows if self.left.is_split and self.full_windows.any() else ~self.low
@@ -145,7 +146,7 @@ class Shape:
 
     @property
     def curve(self) -> tuple[tuple[int, float], ...]:
-        """For each window the seconds since the oldest one, and its views as a share of the offered load."""
+        """Return for each window the seconds since the oldest one, and its views as a share of the offered load."""
         if not self.left.is_split or self.usual_total <= 0:
             return ()
         every = -(-len(self.numbers) // CURVE)

@@ -42,7 +42,7 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
         return Split(
             None,
             opens,
-            f"{many(len(count), 'line is', 'lines are')} less than two windows of {many(campaigns, 'campaign')}",
+            f"{many(len(count), 'line is', 'lines are')} fewer than two windows of {many(campaigns, 'campaign')} need",
         )
     low = is_low(count, RATHER)
     before = np.concatenate([low[-1:], low[:-1]])
@@ -59,7 +59,7 @@ def split(count: Ints, delay: Ints | None, campaigns: int, window_ms: int) -> Sp
     cut = _cut(opens, campaigns, len(count))
     if cut.cut:
         return cut
-    why = f"only {with_evidence * campaigns:.0f} of {campaigns:,} boundaries between campaigns can be seen"
+    why = f"only {with_evidence * campaigns:.0f} of {campaigns:,} boundaries between campaigns can be detected"
     if inside > INSIDE * campaigns:
         why = f"{many(inside, 'line')} inside of a campaign look like its newest window"
     return Split(None, opens, why)
@@ -106,11 +106,11 @@ def _even(delay: Ints, campaigns: int) -> Ints | None:
 
 
 def _cut(opens: NDArray[np.bool_], campaigns: int, rows: int) -> Split:
-    """The visible campaigns are equally long, and too few."""
+    """Detect files that end too early: the visible campaigns are equally long, and too few."""
     starts = np.flatnonzero(opens)
     lengths = np.diff(starts)
     seen = len(starts)
     alike = seen >= 3 and starts[0] == 0 and np.ptp(lengths) <= 2 and rows - starts[-1] <= lengths.max() + 1
     if alike and seen < BELIEVED * campaigns:
         return Split(None, opens, f"its {many(rows, 'line')} end in campaign {seen} of {campaigns:,}", cut=True)
-    return Split(None, opens, f"{many(rows, 'line')} can't be dealt out to {many(campaigns, 'campaign')}")
+    return Split(None, opens, f"{many(rows, 'line')} can't be divided among {many(campaigns, 'campaign')}")

@@ -49,8 +49,8 @@ def _filed_twice(audited: Sequence[Audited]) -> Iterator[Audited]:
         if not same:
             yield each
             continue
-        told = f"the very same file as {same[0]}" + (f" and {len(same) - 1:,} more" if len(same) > 1 else "")
-        remark = Finding("filed twice", f"{told}: at most one of them is what it says", Outcome.PASS)
+        told = f"the same file as {same[0]}" + (f" and {len(same) - 1:,} more" if len(same) > 1 else "")
+        remark = Finding("filed twice", f"{told}: at most one of them has the right name", Outcome.PASS)
         yield replace(each, findings=(*each.findings, remark))
 
 
@@ -60,7 +60,7 @@ def _live(target: str, known: Known) -> Iterator[Audited]:
         client = connect(address)
     except ValueError as error:
         raise UsageError(
-            f"{target.rpartition('@')[2]} is no address: {error}. redis://HOST:PORT/0 is expected."
+            f"{target.rpartition('@')[2]} is not an address: {error}. Expected redis://HOST:PORT/0."
         ) from None
     with client:
         place = f"redis at {target.rpartition('@')[2].removeprefix('redis://')}"
@@ -76,8 +76,8 @@ def _files(root: Path, known: Known, say: Callable[[str], None]) -> Iterator[Aud
             say(f"{many(number, 'result')} judged")
     if not number:
         raise UsageError(
-            f"{root} holds no results: {yahoo_files.SEEN} of the original benchmark or a .csv with the columns "
-            f"{', '.join(csv_file.NEEDED)} was looked for, in it and in all folders below."
+            f"{root} holds no results: neither {yahoo_files.SEEN} of the original benchmark nor a .csv with the "
+            f"columns {', '.join(csv_file.NEEDED)}, also not in any folder below."
         )
 
 
@@ -94,14 +94,14 @@ def _file(root: Path, file: Path, trouble: str, known: Known) -> Audited:
 
 
 def _below(root: Path) -> Iterator[tuple[Path, str]]:
-    """A named file is read whatever it is; in a folder only files that look like results. The second value is the
-    reason why something can't be read.
+    """Yield the files to read, each with the reason if it can't be read. A named file is read in any case, in a folder
+    only files that look like results.
     """
     if root.is_file():
         yield root, ""
         return
     if not root.is_dir():
-        raise UsageError(f"There is no {root}: a file, a folder, or redis://HOST:PORT/0 is expected.")
+        raise UsageError(f"There is no {root}. Expected a file, a folder, or redis://HOST:PORT/0.")
     troubles: list[OSError] = []
     for folder, folders, names in os.walk(root, onerror=troubles.append):
         folders.sort()

@@ -45,14 +45,14 @@ def read(seen: Path, offered: Offered) -> Left:
 def _numbers(content: bytes, name: str, faults: list[str], doubts: list[str]) -> Ints:
     words = content.removeprefix(b"\xef\xbb\xbf").split()
     if words and not content[-1:].isspace():
-        doubts.append(f"the last line of {name} has no end, so that digits may be missing")
+        doubts.append(f"the last line of {name} has no line end, so digits may be missing")
     if PLAIN.fullmatch(content):
         return np.fromstring(content, dtype=np.int64, sep=" ")
     good = [_is_number(word) for word in words]
     if not all(good):
         wrong = [(line, word) for line, (word, fits) in enumerate(zip(words, good, strict=True), 1) if not fits]
         told = ", ".join(f"number {line} is {word[:20].decode(errors='replace')!r}" for line, word in wrong[:EXAMPLES])
-        faults.append(f"{name} holds what is no whole number, or is too large: {told}")
+        faults.append(f"{name} holds entries that are not whole numbers, or are too large: {told}")
     return np.array([int(word) for word, fits in zip(words, good, strict=True) if fits], dtype=np.int64)
 
 
@@ -61,7 +61,7 @@ def _is_number(word: bytes) -> bool:
 
 
 def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Left:
-    """Assigns each line to its cell as far as that is possible."""
+    """Assign each line to its cell as far as possible."""
     if not len(count):
         return Left(place, count, count, count, delay)
     once, often = listed.copies(count, delay, offered.campaigns)

@@ -1,7 +1,7 @@
 """The change family: the engine is killed and restarted with another run config, as after a release or a tuning.
 
-The proof is the config file with which its process was started. A setting that the checkpoint pins is kept all the
-same, as its next plan shows. An engine that stops loudly gets its old config back.
+The proof is the config file of the new process. Spark keeps the settings that its checkpoint pins; its next plan shows
+which. An engine that stops loudly gets its old config back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Change(Downtime):
         self._told_before = self._kept = ""
 
     def check(self, now: Moment) -> None:
-        """Nothing to check: a config can always be changed."""
+        """Check nothing: a config can always be changed."""
 
     def deed(self, now: Moment) -> None:
         self._told_before = in_plan(now.engine, self._pinned)
@@ -54,13 +54,13 @@ class Change(Downtime):
 
     def undo(self, now: Moment) -> str:
         now.engine.change(self._back)
-        return f"it got back {difference(self._back, self._to)}"
+        return f"its old config was restored: {difference(self._back, self._to)}"
 
     def effect(self, now: Moment) -> str:
         told = in_plan(now.engine, self._pinned)
         self._kept = kept_by(self._pinned, self._told_before, told)
         before = "the same" if self._kept else self._told_before
-        return f"{self._pinned} is {told} in its plans, and was {before} before" if told else ""
+        return f"its plans have {self._pinned} = {told}; before the restart it was {before}" if told else ""
 
     def ignored(self) -> str:
         return self._kept
@@ -109,9 +109,9 @@ def _changed(
 ) -> Fault:
     missing = [need for need in needs if need]
     if context.manifest.simulated:
-        missing.append(f"{context.manifest.id} is no process with a run config")
+        missing.append(f"{context.manifest.id} has no process with a run config")
     if to == back:
-        missing.append(f"that is what it has already: {difference(to, {})}")
+        missing.append(f"the run already has {difference(to, {})}")
     return Idle(spec, tuple(missing)) if missing else down(spec, Change(spec, context, to, back, pinned), context)
 
 
@@ -122,7 +122,7 @@ def _conf(key: str, pinned: str = "") -> Callable[[FaultSpec, Context], Fault]:
         conf = {**context.manifest.options, **context.spec.conf}
         need = own_options.mistake(context.manifest, {key: spec.options["to"]})
         if not context.manifest.on_spark:
-            need = f"{context.manifest.id} does not know {key}"
+            need = f"{context.manifest.id} has no setting {key}"
         to = {"options": {**conf, key: spec.options["to"]}}
         return _changed(spec, context, to, {"options": conf}, need, pinned=pinned)
 
@@ -144,7 +144,7 @@ def _watermark(spec: FaultSpec, context: Context) -> Fault:
 def _slots(spec: FaultSpec, context: Context) -> Fault:
     """Change the number of tasks that run at the same time."""
     to, back = {"master": f"local[{spec.options['to']}]"}, {"master": context.spec.master}
-    of_spark = "" if context.manifest.on_spark else f"{context.manifest.id} does not know a master"
+    of_spark = "" if context.manifest.on_spark else f"{context.manifest.id} has no setting master"
     local = "" if context.spec.master.startswith("local[") else f"master = {context.spec.master} is not local[N]"
     return _changed(spec, context, to, back, of_spark, local)
 
@@ -153,19 +153,19 @@ def _sink(spec: FaultSpec, context: Context) -> Fault:
     to, names = spec.options["to"], [claim.name for claim in context.manifest.sinks]
     need = ""
     if to not in names:
-        need = f"{context.manifest.id} has no sink {to!r}, it has {', '.join(names)}{nearest(to, names)}"
+        need = f"{context.manifest.id} has no sink {to!r}; its sinks are {', '.join(names)}{nearest(to, names)}"
     return _changed(spec, context, {"sink": to}, {"sink": context.spec.sink}, need)
 
 
 RESUMES = "an engine that resumes and reports its progress"
-CHANGED = "killed, and started again with"
+CHANGED = "the engine is killed and restarted with"
 
 KINDS = (
     Kind(
         "change-partitions",
         "change",
         f"{CHANGED} another number of shuffle partitions",
-        "keeps the number that its checkpoint has, or moves its state; no count changes",
+        "keeps the number of its checkpoint, or redistributes its state; no count changes",
         _conf(PARTITIONS, PARTITIONS),
         needs="the Spark job",
         options={"to": "4"},
@@ -175,7 +175,7 @@ KINDS = (
         "change-trigger",
         "change",
         f"{CHANGED} another trigger",
-        "goes on, no count changes",
+        "goes on; no count changes",
         _trigger,
         needs=RESUMES,
         options={"to": "2s"},
@@ -184,8 +184,8 @@ KINDS = (
     Kind(
         "change-slots",
         "change",
-        f"{CHANGED} another number of tasks at a time",
-        "goes on, no count changes",
+        f"{CHANGED} another number of parallel tasks",
+        "goes on; no count changes",
         _slots,
         needs="a Spark job whose master is local[N]",
         options={"to": "2"},
@@ -195,7 +195,7 @@ KINDS = (
         "change-watermark",
         "change",
         f"{CHANGED} another declared lateness",
-        "its watermark does not go back; by the new one it drops what is late, and nothing else",
+        "never moves its watermark back; drops exactly the events that are late by the new lateness",
         _watermark,
         needs=RESUMES,
         options={"to": "20s"},
@@ -205,7 +205,7 @@ KINDS = (
         "change-sink",
         "change",
         f"{CHANGED} another of its sinks",
-        "goes on, or stops loudly when its state does not fit and goes on with the old one",
+        "goes on; or stops loudly if its state does not fit, and goes on with its old sink",
         _sink,
         needs=f"{RESUMES}, and that sink",
         options={"to": "fenced"},
@@ -214,8 +214,8 @@ KINDS = (
     Kind(
         "change-code",
         "change",
-        f"{CHANGED} another way to parse, which is another plan of the same query",
-        "goes on, no count changes",
+        f"{CHANGED} another parser, which gives the same query another plan",
+        "goes on; no count changes",
         _conf(PARSER),
         needs="the Spark job",
         options={"to": "from_json"},

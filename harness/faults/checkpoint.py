@@ -51,7 +51,7 @@ class Edit(Downtime):
         if folder is None or not (folder / "offsets").is_dir():
             raise CannotStrikeError("there is no checkpoint on this machine")
         if newest_commit(folder) < 1:
-            raise CannotStrikeError("it has not committed two batches yet")
+            raise CannotStrikeError("the engine has not committed two batches yet")
 
     def deed(self, now: Moment) -> None:
         folder = _folder(now)
@@ -64,7 +64,7 @@ class Edit(Downtime):
 
     def undo(self, now: Moment) -> str:
         copy(_beside(_folder(now), KEPT), _folder(now))
-        return "its checkpoint was put back as it had been"
+        return "its old checkpoint was restored"
 
     def healed(self, now: Moment) -> str:
         words = super().healed(now)
@@ -77,7 +77,7 @@ class Edit(Downtime):
             return ""
         plan = now.engine.planned(self._batch)
         self._replayed = plan == self._plan
-        same = "by the very same plan" if self._replayed else f"planned anew, {_grown(self._plan, plan)}"
+        same = "by the very same plan" if self._replayed else f"with a new plan, {_grown(self._plan, plan)}"
         return f"batch {self._batch} was run again, {same}"
 
     def batch(self) -> int | None:
@@ -92,8 +92,8 @@ class Edit(Downtime):
 
 
 class DeleteCommit(Edit):
-    """Deletes the commit of the last batch that had data: batches without data often follow, and would otherwise be all
-    that is replayed. Later plans go as well, since none of their output is written yet."""
+    """Deletes the commit of the last batch with data, and all later plans, whose output is not written yet. Batches
+    without data often follow it; without this rule the replay would often consist of these alone."""
 
     def edit(self, folder: Path) -> str:
         batch = last_data_batch(folder, newest_commit(folder))
@@ -189,7 +189,7 @@ class RestoreOlder(Edit):
         copy(_beside(folder, OLD), folder)
         after = newest_commit(folder)
         self._is_about(folder, numbers(folder / "offsets")[-1])
-        return f"its checkpoint, with batch {before} committed, is now the copy in which {after} is the last one"
+        return f"its checkpoint had committed batch {before}; the restored copy ends at batch {after}"
 
 
 class DiskFull(Strike):
@@ -202,15 +202,15 @@ class DiskFull(Strike):
 
     def inject(self, now: Moment) -> str:
         if now.field is None or now.field.disk is None:
-            raise CannotStrikeError("its checkpoint does not lie on a disk of its own")
+            raise CannotStrikeError("its checkpoint is not on a separate disk")
         need_more_to_do(now)
         self._starts = now.engine.starts
-        return f"{now.field.disk.fill():,} bytes of ballast were put onto the disk of its checkpoint"
+        return f"{now.field.disk.fill():,} bytes of ballast were written to the disk of its checkpoint"
 
     def landed(self, now: Moment) -> str:
         self._disk(now).fill()
         refusal = self._disk(now).refusal()
-        return f"a write to it is answered by {refusal}" if refusal else ""
+        return f"a write to it fails: {refusal}" if refusal else ""
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
         """Fill again: files that the engine deletes would make space for its writes."""
@@ -227,8 +227,8 @@ class DiskFull(Strike):
             return ""
         free = f"{self._disk(now).free_bytes():,} bytes are free again"
         times = now.engine.starts - self._starts
-        stopped = f"it had stopped and was started again ({times} times)" if times else "it had not stopped"
-        return f"{free}; {stopped}, and went on from {self._before:,} to {done(now):,} records"
+        stopped = f"the engine stopped and was restarted ({times} times)" if times else "the engine did not stop"
+        return f"{free}; {stopped}; it went on from {self._before:,} to {done(now):,} records"
 
     def _disk(self, now: Moment) -> small_disk.SmallDisk:
         assert now.field is not None
@@ -285,12 +285,14 @@ def flipped(content: bytes) -> bytes:
 def told_change(name: Path, before: bytes, after: bytes) -> str:
     """Describe the change of a file; "" if nothing changed."""
     if len(after) < len(before):
-        return f"{name} has {len(after):,} of its {len(before):,} bytes, and its .crc is gone"
+        return f"{name} has {len(after):,} of its {len(before):,} bytes; its .crc is deleted"
     changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     if not changed:
         return ""
     at = changed[0]
-    return f"byte {at:,} of {len(after):,} in {name} is {after[at]:#04x} and was {before[at]:#04x}, its .crc is gone"
+    return (
+        f"byte {at:,} of {len(after):,} in {name} is {after[at]:#04x} instead of {before[at]:#04x}; its .crc is deleted"
+    )
 
 
 def copy(source: Path, target: Path) -> None:
@@ -338,8 +340,8 @@ def _grown(before: bytes | None, after: bytes | None) -> str:
     """Compare the record counts of two plans, if both can be parsed."""
     with suppress(ValueError, AttributeError, IndexError):
         old, new = (sum(_ends_of(plan)) for plan in (before or b"", after or b""))
-        return f"up to {new:,} records where it had been {old:,}"
-    return "in a way that can't be read"
+        return f"up to {new:,} records instead of {old:,}"
+    return "which can't be parsed"
 
 
 def _ends_of(plan: bytes) -> list[int]:
@@ -358,7 +360,7 @@ def _edited(make: Callable[[FaultSpec, Context], Edit]) -> Callable[[FaultSpec, 
 def _no_files(context: Context) -> tuple[str, ...]:
     manifest = context.manifest
     if manifest.evidence == "none" or manifest.simulated:
-        return (f"{manifest.id} keeps no checkpoint whose files are known",)
+        return (f"{manifest.id} has no checkpoint in a format that this fault can edit",)
     return ()
 
 
@@ -373,7 +375,7 @@ def _flip(spec: FaultSpec, context: Context) -> Edit:
 def restore_older(spec: FaultSpec, context: Context) -> Fault:
     missing = _no_files(context)
     if QUIET not in context.claim.crash_points:
-        missing = (*missing, f"sink {context.claim.name} can't be asked to stand still at {QUIET}")
+        missing = (*missing, f"sink {context.claim.name} can't be held at {QUIET}")
     strike = RestoreOlder(spec, context, int(spec.options["batches"]))
     return Idle(spec, missing) if missing else down(spec, strike, context)
 
@@ -381,7 +383,7 @@ def restore_older(spec: FaultSpec, context: Context) -> Fault:
 def disk_full(spec: FaultSpec, context: Context) -> Fault:
     missing = list(_no_files(context))
     if context.spec.checkpoint:
-        missing.append(f"its checkpoint lies at {context.spec.checkpoint}, which is not ours to fill")
+        missing.append(f"its checkpoint is at {context.spec.checkpoint}, whose disk a run must not fill")
     if why := small_disk.impossible():
         missing.append(f"no small disk can be mounted here: {why}")
     strike = DiskFull(context, seconds(spec.options["for"], "for") * 1000)
@@ -391,14 +393,14 @@ def disk_full(spec: FaultSpec, context: Context) -> Fault:
 NEEDS = "a local checkpoint of Spark, and an engine that resumes"
 PROGRESS = ("batch", "offset", "time", "now")
 STANDING = ("point", *PROGRESS)
-LOUD = "stops loudly, and goes on when the checkpoint is put back"
+LOUD = "stops loudly, and goes on when the checkpoint is restored"
 
 KINDS = (
     Kind(
         "checkpoint-delete-commit",
         "checkpoint",
-        "while it is down, commits/N and its .crc are deleted, N being its last batch with data",
-        "replays batch N by the same plan, and no count changes",
+        "while the engine is down, commits/N and its .crc are deleted; N is the last batch with data",
+        "replays batch N with the same plan; no count changes",
         _edited(DeleteCommit),
         needs=NEEDS,
         moments=PROGRESS,
@@ -406,8 +408,8 @@ KINDS = (
     Kind(
         "checkpoint-delete-offsets",
         "checkpoint",
-        "while it is down, offsets/N and commits/N and their .crc are deleted: batch N is planned anew, and larger",
-        "detects or refuses it, or counts right all the same",
+        "while the engine is down, offsets/N, commits/N and their .crc are deleted: batch N gets a new and larger plan",
+        "detects it and stops loudly, or counts right nevertheless",
         _edited(DeleteOffsets),
         needs=NEEDS,
         moments=STANDING,
@@ -415,7 +417,7 @@ KINDS = (
     Kind(
         "checkpoint-gap",
         "checkpoint",
-        "while it is down, the last but one file of offsets/ is deleted",
+        "while the engine is down, the second newest file of offsets/ is deleted",
         LOUD,
         _edited(Gap),
         needs=NEEDS,
@@ -424,7 +426,7 @@ KINDS = (
     Kind(
         "checkpoint-delete-metadata",
         "checkpoint",
-        "while it is down, the file with the identity of its query is deleted",
+        "while the engine is down, the file with the id of its query is deleted",
         LOUD,
         _edited(DeleteMetadata),
         needs=NEEDS,
@@ -433,8 +435,8 @@ KINDS = (
     Kind(
         "checkpoint-delete-all",
         "checkpoint",
-        "while it is down, its whole checkpoint is deleted: it begins again",
-        "counts right only if its results are no sums of what was counted before",
+        "while the engine is down, its whole checkpoint is deleted: it starts from the beginning",
+        "counts right only if it does not add to its earlier results",
         _edited(DeleteAll),
         needs=NEEDS,
         moments=STANDING,
@@ -442,7 +444,7 @@ KINDS = (
     Kind(
         "checkpoint-truncate-state",
         "checkpoint",
-        "while it is down, the file of the state that it has to load is cut in half, and its .crc deleted",
+        "while the engine is down, the state file that it must load is truncated to half, and its .crc is deleted",
         LOUD,
         _edited(_truncate),
         needs=f"{NEEDS}; a sink with state",
@@ -451,7 +453,8 @@ KINDS = (
     Kind(
         "checkpoint-flip-state",
         "checkpoint",
-        "while it is down, one bit in the values of the state that it has to load is turned, and its .crc deleted",
+        "while the engine is down, one bit of the values in the state that it must load is flipped, and its .crc is "
+        "deleted",
         LOUD,
         _edited(_flip),
         needs=f"{NEEDS}; a sink with state",
@@ -460,8 +463,8 @@ KINDS = (
     Kind(
         "checkpoint-restore-older",
         "checkpoint",
-        "a copy of its checkpoint is taken, and put back some batches later while it is down",
-        "detects it, or replays what it did since and counts right all the same",
+        "its checkpoint is copied; some batches later the copy is restored while the engine is down",
+        "detects it, or replays the batches since then; no count changes",
         restore_older,
         needs=f"{NEEDS}; crash point c1",
         options=OLDER,
@@ -470,8 +473,8 @@ KINDS = (
     Kind(
         "checkpoint-disk-full",
         "checkpoint",
-        "its checkpoint lies on a small disk of its own, which is filled up for a while",
-        "stops loudly or waits, goes on when there is room again, and no count changes",
+        "its checkpoint is on a small separate disk, which is full for a while",
+        "waits or stops loudly, and goes on when there is space again; no count changes",
         disk_full,
         needs="a local checkpoint of Spark, and the right to mount a tmpfs",
         options=FULL,

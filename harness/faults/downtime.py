@@ -1,9 +1,9 @@
 """Faults that change something while the engine is down: its checkpoint, its config, its job.
 
 The engine is killed while it stands still, the change is made and verified, and it is started again. Then it goes on,
-or it stops loudly. In that case the change is undone, as its operators would do upon the error, and it must go on after
-all. For a moment of progress it is killed before its next write, if it can be held there: then the effect comes from
-the change and not from a half-written batch.
+or it stops loudly. In that case the change is undone, as its operator would do, and it must go on with the old state.
+For a moment of progress it is killed before its next write, if it can be held there: then the effect comes from the
+change and not from a half-written batch.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Downtime(Strike):
         self.check(now)
         if self._asks:
             now.engine.arm(QUIET, 0)
-            return "it was asked to stand still before its next write"
+            return "a hold before its next write was requested"
         need_more_to_do(now)
         self._strike(now)
         return self._killed
@@ -97,12 +97,12 @@ class Downtime(Strike):
         if not now.engine.alive() or now.engine.starts > self._starts:
             self._end = f"it stopped loudly: {_last_words(now)}"
         elif not self.borne(now) and now.now_ms - landed_ms > self._nothing_within_ms:
-            seen = "it went on, and no further," if self.went_on(now) else "it did nothing"
+            seen = "it made progress once, and none" if self.went_on(now) else "it made no progress"
             self._end = f"{seen} for {self._nothing_within_ms / 1000:.0f} s{_complaint(now)}"
         return not self._end and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
-        """The supervisor restarts an engine that stopped by itself; one that hangs or is up is killed here."""
+        """Undo the change. The supervisor restarts an engine that stopped by itself; one that is up is killed here."""
         if not self._killed:
             now.engine.disarm()
         elif self._end:
@@ -117,10 +117,10 @@ class Downtime(Strike):
 
     def healed(self, now: Moment) -> str:
         if not self._killed:
-            return "it was let go, and nothing was done to it"
+            return "the hold was withdrawn, and nothing was changed"
         if not self.went_on(now):
             return ""
-        on = f"from {self._before:,} to {done(now):,} records" if now.progress else "by its results, which changed"
+        on = f"from {self._before:,} to {done(now):,} records" if now.progress else "and changed its results"
         words = (self._end, f"it went on {on}", self.effect(now))
         return "; ".join(word for word in words if word)
 
@@ -154,22 +154,22 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
     manifest = context.manifest
     missing = [*unresumed(manifest)]
     if not (manifest.progress or strike.by_results):
-        missing.append(f"{manifest.id} reports no progress (progress = false), so it could not be seen to go on")
+        missing.append(f"{manifest.id} reports no progress (progress = false), so nothing would show that it goes on")
     if spec.when.point == "c4":
-        missing.append("at c4 nothing stands still: take c1, c2 or c3")
+        missing.append("the job is not held at c4: use c1, c2 or c3")
     return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)
 
 
 def _last_words(now: Moment) -> str:
     """Return the exit code and the exception at the end of a stopped engine's log."""
-    words = _joined(now.engine.last_words().lines) or "it said nothing"
+    words = _joined(now.engine.last_words().lines) or "no message"
     return f"exit code {now.engine.exit_code()}, {words!r}"
 
 
 def _complaint(now: Moment) -> str:
     """Return the exception in the log of an engine that is up and does nothing: it may fail and retry for ever."""
     words = _joined(complaint.exception(now.engine.last_words().lines))
-    return f", and its log says {words!r}" if words else ""
+    return f", and its log ends with {words!r}" if words else ""
 
 
 def _joined(lines: Sequence[str]) -> str:

@@ -33,6 +33,6 @@ def by_kind(file: Path = FILE) -> Mapping[str, tuple[Evidence, ...]]:
         try:
             each = msgspec.json.decode(line, type=Evidence)
         except msgspec.DecodeError as error:
-            raise HarnessError(f"{file}, line {number} is no evidence: {error}.") from None
+            raise HarnessError(f"{file}, line {number} is not valid evidence: {error}.") from None
         found[each.kind] = (*found.get(each.kind, ()), each)
     return found

@@ -32,7 +32,7 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     try:
         return _plan(written, kinds)
     except NotUnderstoodError as why:
-        raise UsageError(f"The fault {short(text)} can't be understood: {why}. Faults read like {EXAMPLES}.") from None
+        raise UsageError(f"The fault {short(text)} can't be parsed: {why}. Examples: {EXAMPLES}.") from None
 
 
 def _plan(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
@@ -51,7 +51,7 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
     if name in COUNTED:
         if not whens.is_count(parts[0]):
             raise NotUnderstoodError(
-                f"{name} begins with how often, such as {name}(3; kill@batch>=+2), not {parts[0]!r}"
+                f"{name} needs a number of repetitions first, such as {name}(3; kill@batch>=+2), not {parts[0]!r}"
             )
         options["times"] = parts.pop(0)
     elif name == "stagger":
@@ -64,7 +64,7 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
         text = f"{name}({'; '.join([options['pause'], *(step.text for step in steps)])})"
     plan = FaultSpec(text, name, options=options, steps=steps)
     if (strikes := _strikes(plan)) > MOST_STRIKES:
-        raise NotUnderstoodError(f"it strikes {strikes:,} times, and {MOST_STRIKES:,} are the most")
+        raise NotUnderstoodError(f"it strikes {strikes:,} times, but at most {MOST_STRIKES:,} are allowed")
     return plan
 
 
@@ -81,12 +81,14 @@ def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     name, bracket, rest = head.partition("(")
     if name not in kinds:
         if name.strip() == NONE.text:
-            raise NotUnderstoodError("`none` is no step of a plan and has no moment: leave it out, or write it alone")
+            raise NotUnderstoodError(
+                "`none` can't be a step of a plan or have a moment: leave it out, or give it alone"
+            )
         near = nearest(name, (*kinds, *COMBINATORS, NONE.text))
-        raise NotUnderstoodError(f"{short(name)} is no fault{near}; `streamgauge chaos --list` shows all")
+        raise NotUnderstoodError(f"there is no fault {short(name)}{near}; `streamgauge chaos --list` lists all")
     options = _options(name, _inside(rest), kinds[name]) if bracket else {}
     if at and not moment:
-        raise NotUnderstoodError(f"it does not say when: {head}@WHEN")
+        raise NotUnderstoodError(f"the moment is missing: {head}@WHEN")
     if not at:
         moment = kinds[name].usual
         text = f"{text}@{moment}"
@@ -97,7 +99,9 @@ def _fault(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
 
 def _check_moment(name: str, when: When, kind: Kind) -> None:
     if when.kind not in kind.moments:
-        raise NotUnderstoodError(f"{name} can't wait for {whens.words(when)}; it waits for {', '.join(kind.moments)}")
+        raise NotUnderstoodError(
+            f"{name} can't wait for {whens.words(when)}; it can wait for {', '.join(kind.moments)}"
+        )
 
 
 def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
@@ -106,9 +110,11 @@ def _options(name: str, inside: str, kind: Kind) -> dict[str, str]:
         key, equals, value = (word.strip() for word in part.partition("="))
         if key not in kind.options or not equals or not value:
             known = ", ".join(f"{key}={usual}" for key, usual in kind.options.items()) or "none"
-            raise NotUnderstoodError(f"{part!r} is no option of {name}, which has: {known}{nearest(key, kind.options)}")
+            raise NotUnderstoodError(
+                f"{name} has no option {part!r}; its options are: {known}{nearest(key, kind.options)}"
+            )
         if key in options:
-            raise NotUnderstoodError(f"{name} has {key} twice: {options[key]} and {value}")
+            raise NotUnderstoodError(f"{name} sets {key} twice: {options[key]} and {value}")
         _check_option(key, value, kind.options[key])
         options[key] = value
     return options
@@ -125,7 +131,7 @@ def _check_option(key: str, value: str, usual: str) -> None:
 def _inside(rest: str) -> str:
     """Return the text before the bracket that closes at the very end."""
     if not rest.endswith(")"):
-        raise NotUnderstoodError("a bracket is not closed, or something stands behind it")
+        raise NotUnderstoodError("a bracket is not closed, or text follows it")
     return rest[:-1].strip()
 
 
@@ -135,7 +141,7 @@ def _split(text: str, separator: str) -> list[str]:
     for letter in text:
         depth += (letter == "(") - (letter == ")")
         if depth < 0:
-            raise NotUnderstoodError("a bracket is closed that was never opened")
+            raise NotUnderstoodError("a closing bracket has no opening one")
         if letter == separator and depth == 0:
             parts.append("")
         else:

@@ -1,8 +1,8 @@
 """The input family: disorder that is switched on in the middle of a run.
 
-All randomness of a run is used when its tape is sealed, so an input fault changes the tape (`reshape`), and each sent
-event is known as ever. The proof is read from Kafka: records as the engine gets them, or the ends of partitions.
-Nothing has to be undone: the disorder ends with its time.
+All randomness of a run is used when its tape is sealed, so an input fault changes the tape (`reshape`). The harness
+still knows each event that is sent. The proof is read from Kafka: records as the engine gets them, or the ends of
+partitions. Nothing has to be undone: the disorder ends with its time.
 """
 
 from __future__ import annotations
@@ -98,15 +98,15 @@ class _Input(Strike):
 
     def inject(self, now: Moment) -> str:
         if now.field is None:
-            raise CannotStrikeError("there is no Kafka in this world from which it could be proved")
+            raise CannotStrikeError("this run has no Kafka to prove the fault with")
         self.begin(now.field, now)
-        return f"the tape has it from {self._fault.when.seconds:g} s on"
+        return f"the tape contains it from {self._fault.when.seconds:g} s on"
 
     def heal(self, _now: Moment) -> None:
         pass
 
     def healed(self, _now: Moment) -> str:
-        return "it ended with its time, by the tape"
+        return "it ended after its time, as the tape contains it"
 
 
 class _ByRecords(_Input):
@@ -138,7 +138,7 @@ class Future(_ByRecords):
         for each in records:
             if each.time_ms is not None and each.time_ms - each.sent_ms > least_ms:
                 ahead_s = (each.time_ms - each.sent_ms) / 1000
-                return f"event {each.event or 0:012x} was read from Kafka, dated {ahead_s:,.0f} s after it was sent"
+                return f"event {each.event or 0:012x}, read from Kafka, is dated {ahead_s:,.0f} s after its send time"
         return ""
 
 
@@ -154,7 +154,7 @@ class Poison(_ByRecords):
         self._bad += sum(each.time_ms is None for each in records)
         if self._bad < 5:
             return ""
-        return f"{self._bad} of {many(self._all, 'record')} read from Kafka since were no events"
+        return f"{self._bad} of {many(self._all, 'record')} read from Kafka since then are not events"
 
 
 class Duplicates(_ByRecords):
@@ -189,7 +189,7 @@ class Skew(_ByRecords):
         if count < share(self._fault, self._kind) / 2 * total:
             self._ads.clear()  # counted before it began
             return ""
-        return f"{count / total:.0%} of {many(total, 'record')} read from Kafka since were of ad {ad[:8]}"
+        return f"{count / total:.0%} of {many(total, 'record')} read from Kafka since then refer to ad {ad[:8]}"
 
 
 class Silent(_ByRecords):
@@ -208,7 +208,7 @@ class Silent(_ByRecords):
             self._heard_ms[server] = max(before_ms, each.sent_ms)
             if each.sent_ms - before_ms >= 0.8 * self.hold_ms:
                 silence_s = (each.sent_ms - before_ms) / 1000
-                return f"nothing of ad server {server} came to Kafka for {silence_s:.1f} s, then it came back"
+                return f"ad server {server} sent nothing to Kafka for {silence_s:.1f} s, then it sent again"
         return ""
 
     def holds(self, _now: Moment, _landed_ms: int) -> bool:
@@ -268,7 +268,7 @@ class Burst(_ByEnds):
         rate = (newest.total - first.total) / ((newest.at_ms - first.at_ms) / 1000)
         if rate < usual * max(1.3, times(self._fault, self._kind) / 2):
             return ""
-        return f"{rate:,.0f} records/s came to Kafka, {rate / usual:.1f} times as many as before"
+        return f"Kafka received {rate:,.0f} records/s, {rate / usual:.1f} times as many as before"
 
 
 class IdlePartition(_ByEnds):
@@ -277,7 +277,7 @@ class IdlePartition(_ByEnds):
         if newest.of[IDLE_PARTITION] != first.of[IDLE_PARTITION] or not others:
             return ""
         span_s = (newest.at_ms - first.at_ms) / 1000
-        return f"partition {IDLE_PARTITION} got no record for {span_s:.1f} s, in which the others got {others:,}"
+        return f"partition {IDLE_PARTITION} received no record for {span_s:.1f} s, while the others received {others:,}"
 
 
 def _ends(field: Field, now: Moment) -> Ends:
@@ -302,7 +302,7 @@ def share(fault: FaultSpec, kind: Kind) -> float:
 def times(fault: FaultSpec, kind: Kind) -> float:
     text = option(fault, kind, "times")
     if not text.isdecimal() or int(text) < 2:
-        raise NotUnderstoodError(f"times = {text!r} is not a whole number from 2 on")
+        raise NotUnderstoodError(f"times = {text!r} is not a whole number of at least 2")
     return float(text)
 
 
@@ -325,10 +325,14 @@ def _spell(kind: SpellKind) -> Callable[[TapeSpec, FaultSpec, Kind], TapeSpec]:
 
 def _silence(tape: TapeSpec, fault: FaultSpec, of: Kind) -> TapeSpec:
     if tape.disorder.silent_servers or any(spell.kind == "silent" for spell in tape.spells):
-        raise UsageError(f"{fault.text}: servers fall silent already in this run, and can do so once.")
+        raise UsageError(
+            f"{fault.text}: the disorder or another fault of this run already silences servers. Use only one of them."
+        )
     count = option(fault, of, "servers")
     if not count.isdecimal() or not 0 < int(count) < tape.servers:
-        raise NotUnderstoodError(f"servers = {count!r} is not a number from 1 to {tape.servers - 1}: one has to go on")
+        raise NotUnderstoodError(
+            f"servers = {count!r} is not a number from 1 to {tape.servers - 1}: at least one must keep sending"
+        )
     return _with(tape, replace(_stretch("silent", fault, of), servers=int(count)))
 
 
@@ -373,8 +377,8 @@ def _kind(
 KINDS = (
     _kind(
         "silent",
-        "some ad servers fall silent and come back with their whole backlog at once",
-        "counts all of it, if the silence is shorter than the lateness that it allows; else drops it accountably",
+        "some ad servers stop sending, and then send their whole backlog at once",
+        "counts all of it if the silence is shorter than the allowed lateness; else accounts for each drop",
         Silent,
         _silence,
         servers="2",
@@ -383,15 +387,15 @@ KINDS = (
     _kind(
         "future",
         "one event is dated far in the future",
-        "is not led to drop what comes after it; where the watermark follows it, every drop is told and accounted for",
+        "does not drop the events after it; if its watermark follows it, it reports and accounts for each drop",
         Future,
         _spell("future"),
         ahead="60m",
     ),
     _kind(
         "poison",
-        "a share of the records is no event: broken, truncated, empty, of unknown ads",
-        "leaves them out and goes on; no count changes",
+        "a share of the records are not events: they are broken, truncated, empty, or of unknown ads",
+        "skips them and goes on; no count changes",
         Poison,
         _spell("poison"),
         share="5%",
@@ -408,16 +412,16 @@ KINDS = (
     ),
     _kind(
         "idle-partition",
-        "one partition gets nothing for a while, and its share goes into the next one",
-        "goes on with the others, and does not wait for it for ever",
+        "one partition receives nothing for a while; the next one receives its share",
+        "goes on with the others, and does not wait forever for the idle one",
         IdlePartition,
         _spell("idle-partition"),
         for_="10s",
     ),
     _kind(
         "skew",
-        "most events are of one ad",
-        "counts them all in one cell",
+        "most events refer to one ad",
+        "counts all of them in their cell",
         Skew,
         _spell("skew"),
         share="90%",
@@ -425,8 +429,8 @@ KINDS = (
     ),
     _kind(
         "duplicates",
-        "a share of the records is sent again with the same id, as a producer does that repeats itself",
-        "counts what is in the log: each record once",
+        "a share of the records is sent twice with the same id, as by a producer that retries",
+        "counts each record of the log once",
         Duplicates,
         _spell("duplicates"),
         share="5%",

@@ -71,7 +71,7 @@ class ChangeJob(Downtime):
         return now.engine.end() if self._clean else now.engine.kill()
 
     def check(self, now: Moment) -> None:
-        """Nothing to check: a job can always be replaced."""
+        """Check nothing: a job can always be replaced."""
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
@@ -100,7 +100,7 @@ class ChangeJob(Downtime):
         return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._restart_offsets.restored))})}
 
     def borne(self, now: Moment) -> bool:
-        """The old job's plans prove nothing: the new job has to plan something itself."""
+        """Require a plan of the new job itself: the plans of the old one prove nothing."""
         planned = sum(self._restart_offsets.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
@@ -110,7 +110,7 @@ class ChangeJob(Downtime):
         leads = next((member for member in now.engine.members() if member.leads), None)
         if leads is None or not runs(now.engine.job, leads):
             return ""
-        asked = f", told {told}" if (told := difference(self._asked, self._back)) else ""
+        asked = f", with {told}" if (told := difference(self._asked, self._back)) else ""
         if self._to.simulated:
             return f"process {leads.pid} runs {self._to.id}{asked}"
         _, config = config_of(now.engine)
@@ -127,7 +127,7 @@ class ChangeJob(Downtime):
             now.engine.swap_job(self._own)
             if self._asked != self._back:
                 now.engine.change(self._back)
-        return "it got its old job back" if self._stateless else "it got its old job and its own state back"
+        return "its old job was restored" if self._stateless else "its old job and its own state were restored"
 
     def effect(self, now: Moment) -> str:
         if not self._restart_offsets.restored and not self.refused():
@@ -161,7 +161,7 @@ def runs(job: Job, leads: Member) -> bool:
 
 
 def left_nothing(state: Path | None) -> bool:
-    """Return whether an ended job left no state. None means that its place can't be read."""
+    """Return whether an ended job left no state. None means that its location can't be read."""
     return state is not None and not (state.is_dir() and any(state.iterdir()))
 
 
@@ -198,18 +198,18 @@ def _changed(spec: FaultSpec, context: Context) -> Fault:
     to, own, sink = other_job(spec, context.manifest), context.manifest, context.spec.sink
     missing = []
     if spec.options["stop"] not in STOPS:
-        missing.append(f"stop = {spec.options['stop']} is none of {', '.join(STOPS)}")
+        missing.append(f"stop = {spec.options['stop']} is not one of {', '.join(STOPS)}")
     if spec.options["stop"] == CLEAN and spec.when.kind == "point":
-        missing.append("a job that stands still at a crash point can't end cleanly: take stop=kill, or another moment")
+        missing.append("a job that is held at a crash point can't end cleanly: use stop=kill or another moment")
     if sink not in [claim.name for claim in to.sinks]:
-        missing.append(f"{to.id} has no sink {sink!r}, it has {', '.join(claim.name for claim in to.sinks)}")
+        missing.append(f"{to.id} has no sink {sink!r}; its sinks are {', '.join(claim.name for claim in to.sinks)}")
     elif to.sink(sink).late != own.sink(sink).late or to.evidence != own.evidence:
-        missing.append(f"{own.id} and {to.id} treat late events otherwise, and one verdict is of one rule")
+        missing.append(f"{own.id} and {to.id} treat late events differently, but a verdict has one rule for them")
     missing += [*_unasked(spec, own, to), *_unlike(spec, to)]
     if to.simulated != own.simulated or to.source != own.source or to.results_topic != own.results_topic:
-        missing.append(f"{own.id} and {to.id} leave their results in other places")
+        missing.append(f"{own.id} and {to.id} write their results to different locations")
     if to.progress_group != own.progress_group:
-        missing.append(f"{own.id} and {to.id} tell their progress in other ways")
+        missing.append(f"{own.id} and {to.id} report their progress in different ways")
     if missing:
         return Idle(spec, tuple(missing))
     return down(spec, ChangeJob(spec, context, to, *_changed_keys(spec, context, to)), context)
@@ -220,36 +220,38 @@ def _unasked(spec: FaultSpec, own: EngineManifest, to: EngineManifest) -> Iterat
     means, words = spec.options["means"], {name: spec.options[name] for name in QUESTION}
     asks = any(word != SAME for word in words.values())
     if means not in MEANS:
-        yield f"means = {means} is none of {', '.join(MEANS)}"
+        yield f"means = {means} is not one of {', '.join(MEANS)}"
     if asks and means == SAME:
-        yield f"it does not say what is right after another question: means is one of {', '.join(MEANS[1:])}"
+        yield (
+            f"the question changes, but nothing declares the correct results: give means, one of {', '.join(MEANS[1:])}"
+        )
     if means != SAME and not asks:
-        yield f"means = {means}, and the question is the same: give {', '.join(QUESTION)}"
+        yield f"means = {means}, but the question does not change: give one of {', '.join(QUESTION)}"
     if asks and not own.progress:
         yield f"{own.id} reports no progress (progress = false), so it is not known which events its state holds"
     asked = {key: words[name] for name, key in QUESTION.items() if key and words[name] != SAME}
     if not to.simulated and (mistake := own_options.mistake(to, asked)):
-        yield f"another question is an option of a job, and {mistake}"
+        yield f"an option of the job changes the question, but {mistake}"
 
 
 def _unlike(spec: FaultSpec, to: EngineManifest) -> Iterator[str]:
     """Yield the reasons why this state or these settings are impossible."""
     state, settings = spec.options["state"], settings_of(spec)
     if not all(key and value for key, value in settings.items()):
-        yield f"conf = {spec.options['conf']} is no KEY=VALUE"
+        yield f"conf = {spec.options['conf']} is not KEY=VALUE"
     elif mistake := own_options.mistake(to, settings):
         yield mistake
     savepoint = urlsplit(settings.get(SAVEPOINT, ""))
     if savepoint.scheme in ("", "file") and savepoint.path and not Path(unquote(savepoint.path)).exists():
         yield f"there is no savepoint at {settings[SAVEPOINT]}"
     if spec.options["topic"] not in TOPICS:
-        yield f"topic = {spec.options['topic']} is none of {', '.join(TOPICS)}"
+        yield f"topic = {spec.options['topic']} is not one of {', '.join(TOPICS)}"
     elif spec.options["topic"] == NEW_TOPIC and to.simulated:
-        yield f"{to.id} has no topic of Kafka"
+        yield f"{to.id} reads no Kafka topic"
     if state not in STATES:
-        yield f"state = {state} is none of {', '.join(STATES)}"
+        yield f"state = {state} is not one of {', '.join(STATES)}"
     elif state == NO_STATE and (spec.options["means"] not in FROM_NOTHING or not to.on_spark):
-        yield f"without a state a Spark job begins anew: means is one of {', '.join(FROM_NOTHING)}"
+        yield f"without a state a Spark job starts from the beginning: give means, one of {', '.join(FROM_NOTHING)}"
 
 
 def _changed_keys(spec: FaultSpec, context: Context, to: EngineManifest) -> tuple[ConfigKeys, ConfigKeys]:
@@ -269,8 +271,8 @@ KINDS = (
     Kind(
         "change-job",
         "job",
-        "ended, and another job started in its place, on a copy of its state",
-        "goes on, no count changes; or stops loudly and goes on as it was",
+        "the engine is ended, and another job is started in its place, on a copy of its state",
+        "goes on; or stops loudly, and the old job goes on; no count changes",
         _changed,
         needs="an engine that resumes, and a job with the same sink",
         options={

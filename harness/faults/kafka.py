@@ -53,7 +53,7 @@ class KafkaStrike(Strike):
 def field_of(now: Moment) -> tuple[Field, EmbeddedKafka, Log]:
     field = now.field
     if field is None or field.kafka is None or field.log is None:
-        raise CannotStrikeError("there is no Kafka of ours in this run")
+        raise CannotStrikeError("this run has no embedded Kafka")
     return field, field.kafka, field.log
 
 
@@ -65,7 +65,7 @@ def broker_of(now: Moment) -> EmbeddedKafka:
     """Return the single broker; raise if the plan has a cluster of three."""
     server = server_of(now)
     if isinstance(server, EmbeddedCluster):
-        raise CannotStrikeError("another fault of this plan wants three brokers; kafka-leader-change kills one of them")
+        raise CannotStrikeError("another fault of this plan needs three brokers; kafka-leader-change kills one of them")
     return server
 
 
@@ -90,7 +90,7 @@ def standing_still(now: Moment) -> Offsets:
         seen.append(ends_of(now))
         return seen[-1] if seen[-2:-1] == seen[-1:] else None
 
-    return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stand still", every_s=STILL_S)
+    return wait_until(still, deadline_s=END_DEADLINE_S, what="the log to stop growing", every_s=STILL_S)
 
 
 class Down(KafkaStrike):
@@ -112,7 +112,7 @@ class Down(KafkaStrike):
         server = server_of(now)
         if server.child.alive() or server.listens():
             return ""
-        return f"it ended with exit code {server.child.returncode()}, and nobody listens at {server.address.bootstrap}"
+        return f"it ended with exit code {server.child.returncode()}, and nothing listens at {server.address.bootstrap}"
 
     def heal(self, now: Moment) -> None:
         server = server_of(now)
@@ -144,14 +144,14 @@ class Restart(Down):
     def landed(self, now: Moment) -> str:
         seen = super().landed(now)
         orderly = server_of(now).child.returncode() == ORDERLY_END
-        return f"{seen}, in order" if seen and orderly else ""
+        return f"{seen}: a clean stop" if seen and orderly else ""
 
 
 class Pause(KafkaStrike):
     """SIGSTOP: connections stay open, and nothing is answered."""
 
     def inject(self, now: Moment) -> str:
-        """On a busy machine the process takes a moment to stop, and until then seems to answer."""
+        """Stop the process and wait for state T: on a busy machine that takes a moment, and until then it answers."""
         child = broker_of(now).child
         child.signal_group(signal.SIGSTOP)
         wait_until(lambda: self._stopped(now), deadline_s=STOP_DEADLINE_S, what=f"process {child.pid} to be in state T")
@@ -193,7 +193,7 @@ class DeleteRecords(KafkaStrike):
         newest = now.engine.progress()  # it may have progressed between our poll and its end
         self._done = dict(newest.offsets) if newest else {}
         self._since_ms, self._starts = now.now_ms, now.engine.starts
-        return f"{killed}; it had done {many(sum(self._done.values()), 'record')}"
+        return f"{killed}; it had processed {many(sum(self._done.values()), 'record')}"
 
     def landed(self, now: Moment) -> str:
         if now.now_ms - self._since_ms < self._down_ms:
@@ -209,7 +209,7 @@ class DeleteRecords(KafkaStrike):
         now.engine.restart()
 
     def healed(self, now: Moment) -> str:
-        """Deleted records never come back; the engine has to report the loss."""
+        """Return that the engine runs again. Deleted records never come back; the engine has to report the loss."""
         starts = now.engine.starts
         return f"the engine was started again (start {starts})" if starts > self._starts else ""
 
@@ -219,8 +219,8 @@ class DeleteRecords(KafkaStrike):
         first = kafka.beginning_offsets(*topic_of(now))
         if any(first[p] <= self._done.get(p, 0) for p in below):
             return ""
-        places = "; ".join(f"{p} begins at {first[p]:,} and was done to {self._done.get(p, 0):,}" for p in below)
-        return f"{many(unread, 'record')} that it had not done are gone: partition {places}"
+        places = "; ".join(f"{p} begins at {first[p]:,} and was processed to {self._done.get(p, 0):,}" for p in below)
+        return f"{many(unread, 'record')} that it had not processed are gone: partition {places}"
 
 
 class Recreate(KafkaStrike):
@@ -245,20 +245,20 @@ class Recreate(KafkaStrike):
             kafka.create_topic(*topic_of(now), len(ends))
         finally:
             log.signal_fleet(signal.SIGCONT)
-        return f"the topic with {many(self._gone, 'record')} was deleted and made anew"
+        return f"the topic with {many(self._gone, 'record')} was deleted and recreated"
 
     def landed(self, now: Moment) -> str:
         after = kafka.topic_id(*topic_of(now))
         if after == self._before:
             return ""
-        return f"its id was {self._before} and is {after}; of the records {self._unread:,} had not been done"
+        return f"its id changed from {self._before} to {after}; of the records {self._unread:,} had not been processed"
 
     def heal(self, now: Moment) -> None:
         """Do nothing: the records are lost."""
 
     def healed(self, now: Moment) -> str:
         ends = ends_of(now)
-        return f"the new topic takes records: it ends at {sum(ends.values()):,}" if any(ends.values()) else ""
+        return f"the new topic accepts records: it ends at {sum(ends.values()):,}" if any(ends.values()) else ""
 
 
 class AddPartitions(KafkaStrike):
@@ -282,7 +282,7 @@ class AddPartitions(KafkaStrike):
         log_of(now).send(self._new)
         ends = ends_of(now)
         new = ", ".join(f"{p} ({ends[p]} record)" for p in self._new)
-        return f"it has {len(ends)}, and an event of ours lies in each of the new ones: {new}"
+        return f"it has {len(ends)}, and each new one holds an event of the harness: {new}"
 
     def heal(self, now: Moment) -> None:
         """Do nothing: Kafka can't remove partitions."""
@@ -303,7 +303,7 @@ class AbortedTransaction(KafkaStrike):
         log = log_of(now)
         need_more_to_do(now)
         self._abort = log.begin(self._records)
-        return f"a transaction with {self._records:,} views was begun"
+        return f"a transaction with {self._records:,} views began"
 
     def landed(self, now: Moment) -> str:
         stable, ends = kafka.stable_offsets(*topic_of(now)), ends_of(now)
@@ -311,7 +311,7 @@ class AbortedTransaction(KafkaStrike):
         if sum(held.values()) < self._records:
             return ""
         places = ", ".join(f"{p} ({stable[p]:,} of {ends[p]:,})" for p in held)
-        return f"it is open: who reads committed records only may read less than there is in partitions {places}"
+        return f"it is open: a read_committed consumer can't read to the end of partitions {places}"
 
     def heal(self, now: Moment) -> None:  # noqa: ARG002
         if self._abort:
@@ -323,7 +323,7 @@ class AbortedTransaction(KafkaStrike):
         if any(stable[p] < end for p, end in ends.items()):
             return ""
         log_of(now).send(list(ends))  # a partition must not end in aborted records: its reader could not report the end
-        return "it was aborted, the last stable offsets are the ends again, and an event of ours follows"
+        return "it was aborted; the last stable offsets are the ends again, and an event of the harness follows"
 
 
 def hold_of(options: Options) -> float:
@@ -339,7 +339,7 @@ def share_of(options: Options) -> float:
 
 def missing(context: Context) -> tuple[str, ...]:
     if context.spec.kafka:
-        return ("the Kafka of this run is one by address, and only an embedded one is harmed",)
+        return ("this run uses an existing Kafka (--kafka); a fault harms only an embedded one",)
     return ()
 
 
@@ -377,28 +377,28 @@ def kind(
 KINDS = (
     kind(
         "kafka-kill",
-        "SIGKILL to the broker, and after a while a start at the same port with its data",
+        "SIGKILL to the broker, then a restart at the same port with its data",
         "waits, and goes on where it was; no count changes",
         lambda options: Kill(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "kafka-restart",
-        "SIGTERM to the broker, which ends in order, and a start at the same port with its data",
+        "SIGTERM to the broker, which shuts down cleanly, then a restart at the same port with its data",
         "waits, and goes on where it was; no count changes",
         lambda _: Restart(),
     ),
     kind(
         "kafka-pause",
-        "SIGSTOP to the broker: connections stand and nothing is answered",
+        "SIGSTOP to the broker: connections stay open, and nothing is answered",
         "waits and catches up; no count changes",
         lambda options: Pause(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "kafka-delete-records",
-        "the engine is killed, and of what comes in while it is down the first part is deleted before it reads it",
-        "stops loudly: going on without a word would lose what is gone in silence",
+        "the engine is killed; the first part of the records that arrive meanwhile is deleted before it reads them",
+        "stops loudly: if it went on, the loss would be silent",
         lambda options: DeleteRecords(hold_of(options), share_of(options)),
         {"share": "50%", "for": "3s"},
         needs=f"{NEEDS}, an engine that resumes and reports its progress",
@@ -406,13 +406,13 @@ KINDS = (
     ),
     kind(
         "kafka-topic-recreate",
-        "the topic is deleted with all that is in it and made anew, with offsets from 0 on; the load waits meanwhile",
-        "stops loudly, and does not take a new record for one that it had read",
+        "the topic is deleted with its records and recreated, with offsets from 0 on; the load pauses meanwhile",
+        "stops loudly, and does not confuse new records with the old ones of the same offsets",
         lambda _: Recreate(),
     ),
     kind(
         "kafka-add-partitions",
-        "the topic gets further partitions, and in each of them lies an event that counts",
+        "the topic gets more partitions, each with an event that counts",
         "finds them by itself and reads them from their beginning",
         lambda options: AddPartitions(int(options["count"])),
         {"count": "2"},
@@ -420,7 +420,7 @@ KINDS = (
     kind(
         "kafka-aborted-transaction",
         "a producer writes views in a transaction, leaves it open for a while, and aborts it",
-        "counts none of them: it reads what is committed",
+        "counts none of them: it reads committed records only",
         lambda options: AbortedTransaction(int(options["records"]), hold_of(options)),
         {"records": "1000", "for": "1s"},
     ),

@@ -151,9 +151,9 @@ class UncleanElection(KafkaStrike):
         if after != self._ends:
             return ""
         return (
-            f"broker {self._leader} alone had the log up to {_sum(self._alone):,}; SIGKILL to it, and broker "
-            f"{self._next} was elected uncleanly and ends at {_sum(after):,}: {gone:,} confirmed records are gone, of "
-            f"which {self._unread:,} had not been done"
+            f"broker {self._leader} alone had the log up to {_sum(self._alone):,}; after SIGKILL to it, broker "
+            f"{self._next} was elected uncleanly and ends at {_sum(after):,}: {gone:,} confirmed records are "
+            f"gone, {self._unread:,} of them not processed"
         )
 
     def _leads(self, now: Moment) -> bool:
@@ -187,8 +187,8 @@ KINDS = (
     Kind(
         "kafka-leader-change",
         "kafka",
-        "SIGKILL to the broker that leads partition 0, so that others lead which have all that it had; it comes back",
-        "asks who leads now and goes on where it was; no count changes",
+        "SIGKILL to the leader of partition 0, so that in-sync replicas become leaders; then the broker is restarted",
+        "finds the new leaders and goes on where it was; no count changes",
         leader_change,
         needs=NEEDS,
         options=LEADER_CHANGE,
@@ -198,8 +198,8 @@ KINDS = (
     Kind(
         "kafka-unclean-election",
         "kafka",
-        "two brokers are away while the third takes events of ours; it dies, and one that lacks them is elected",
-        "stops loudly, or counts what it had read; does not take new records for ones that it had read",
+        "two brokers are down while the third accepts events of the harness; it dies, and one without them is elected",
+        "stops loudly, or counts what it had read; does not confuse new records with lost ones of the same offsets",
         unclean_election,
         needs=NEEDS,
         options=UNCLEAN,

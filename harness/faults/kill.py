@@ -40,7 +40,7 @@ class _Kill(Course):
     """The course of all kills: the engine is being killed (struck), down (landed), and back but not yet going on
     (healing). Subclasses define the moment and the proof.
 
-    It is no Strike: the proof lies between the kill and the restart, and a kill without it is healed nevertheless.
+    It is not a Strike: the proof is taken between kill and restart, and a kill without proof is undone nevertheless.
     """
 
     needs: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class KillAtPoint(_Kill):
         committed = engine.committed(self._batch)
         self._landed = not committed
         state = "committed" if committed else "not committed"
-        plan = "planned" if self._plan is not None else "planned as far as the engine says"
+        plan = "planned" if self._plan is not None else "planned as far as the engine reports"
         self._proof.append(f"batch {self._batch} was at {self._spec.when.point}, {plan} and {state}, when it died")
         self._restart(engine)
 
@@ -123,7 +123,7 @@ class KillAtPoint(_Kill):
             same = "the same plan: it was replayed" if self._replayed else "another plan: it was NOT replayed"
             self._proof.append(f"after the restart batch {self._batch} was committed with {same}")
         else:
-            self._proof.append(f"after the restart batch {self._batch} was done, by the engine's progress")
+            self._proof.append(f"after the restart the engine reported batch {self._batch} as done")
         self._over()
 
     def _why_not(self) -> str:
@@ -131,8 +131,8 @@ class KillAtPoint(_Kill):
             return super()._why_not()
         point = self._spec.when.point
         return (
-            f"{super()._why_not()}. The job was asked to stop at {point} and did not say that it had come there: a job "
-            f"whose manifest has crash_points = [{point!r}] has to look for the file `crash_path`"
+            f"{super()._why_not()}. The job was asked to stop at {point} and did not report that it got there: a "
+            f"job whose manifest has crash_points = [{point!r}] must check for the file `crash_path`"
         )
 
 
@@ -191,7 +191,7 @@ class KillBetweenBatches(_Kill):
         next_planned = engine.planned(self._batch + 1) is not None
         self._landed = self._plan is not None and engine.committed(self._batch) and not next_planned
         here = "was committed" if self._landed else "can't be shown to have been committed"
-        beyond = "planned already" if next_planned else "not planned"
+        beyond = "already planned" if next_planned else "not planned"
         self._proof.append(f"batch {self._batch} {here} and batch {self._batch + 1} {beyond} when it died")
         self._restart(engine)
 
@@ -231,7 +231,7 @@ class KillAtProgress(_Kill):
         if newest is not None:
             self._done_before, self._batch = sum(newest.offsets.values()), newest.batch
         self._landed = True
-        self._proof.append(f"it had told of {self._done_before:,} records done when it died")
+        self._proof.append(f"it had reported {self._done_before:,} records as processed when it died")
         self._restart(engine)
 
     def _watch(self, now: Moment) -> None:
@@ -244,7 +244,7 @@ class KillAtProgress(_Kill):
 
     def _why_not(self) -> str:
         if self._drained:
-            return f"when {words(self._spec.when)} was seen, all had been done already"
+            return f"when {words(self._spec.when)} was seen, all records had already been processed"
         return super()._why_not()
 
 
@@ -253,7 +253,7 @@ KINDS = (
         "kill",
         "kill",
         "SIGKILL to every process of the engine, then a restart; at a crash point of the sink or by progress",
-        "goes on where it was: c1 to c3 replay the batch, c4 replays nothing, no count changes",
+        "goes on where it was: c1 to c3 replay the batch, c4 replays nothing; no count changes",
         kill,
         needs="an engine that resumes; crash points in its sink for c1 to c4",
         moments=("point", "batch", "offset", "time", "now"),

@@ -69,7 +69,7 @@ def last_words(driver: Engine | Ghost) -> str:
     """Return the line that reports the conflict if there is one, else the exception at the end of the log."""
     lines = driver.tail(complaint.REMEMBERED)
     conflict = [line.strip() for line in lines if is_conflict(line)][-1:]
-    return shown("; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no word"]), 300)
+    return shown("; ".join(conflict or complaint.most_telling([("", lines)]).lines or ["no message"]), 300)
 
 
 class GoingOn:
@@ -90,7 +90,9 @@ class GoingOn:
             return "it runs; it reports no progress"
         if done(now) > self._before:
             return f"it went on from {self._before:,} to {done(now):,} records"
-        return f"it runs, and all {self._before:,} records had been done" if self._before >= now.total > 0 else ""
+        return (
+            f"it runs, and had already processed all {self._before:,} records" if self._before >= now.total > 0 else ""
+        )
 
 
 class ProcessStrike(Strike):

@@ -64,7 +64,7 @@ class Options:
     def _one_of(self, name: str, words: tuple[str, ...]) -> str:
         if (text := self._text(name)) not in words:
             allowed = f"{name} = {text!r} is not one of {', '.join(words)}{nearest(text, words)}"
-            raise UsageError(f"The fault {self._spec.text!r} can't be understood: {allowed}.")
+            raise UsageError(f"The fault {self._spec.text!r} can't be parsed: {allowed}.")
         return text
 
     def _text(self, name: str) -> str:
@@ -92,7 +92,7 @@ class _OnLink(Strike):
         return ""
 
     def _link(self, now: Moment) -> Link:
-        assert now.field is not None, "a world without services has no links"
+        assert now.field is not None, "a run without services has no links"
         return now.field.links[self._name]
 
     def _connect(self, now: Moment, size_bytes: int = 0) -> Answered | None:
@@ -139,12 +139,12 @@ class Slowed(_OnLink):
         self._before_ms = before.ms if before else 0.0
         self._link(now).trouble(self._toxic, self._sides)
         size = f" of {before.asked_bytes:,} bytes" if before and self._size_bytes else ""
-        return f"{self._words}: before, a question of ours{size} was answered in {self._before_ms:.1f} ms"
+        return f"{self._words}: before that, a probe{size} was answered in {self._before_ms:.1f} ms"
 
     def landed(self, now: Moment) -> str:
         seen = self._suffered() if self._before_ms else ""
         others = self._link(now).statistics().open - 1
-        return f"{seen}, as {many(others, 'connection')} of the engine" if seen and others > 0 else ""
+        return f"{seen}, and the link holds {many(others, 'connection')} of the engine" if seen and others > 0 else ""
 
     def heal(self, now: Moment) -> None:
         self._link(now).clear()
@@ -156,13 +156,16 @@ class Slowed(_OnLink):
         if answered is None or answered.ms >= self._least_ms(answered):
             return ""
         self._hang_up()
-        return f"cleared, and answered in {answered.ms:.1f} ms"
+        return f"cleared, and a probe was answered in {answered.ms:.1f} ms"
 
     def _suffered(self) -> str:
         answered = self._measure(self._size_bytes)
         if answered is None or answered.ms < SHORT_OF * self._least_ms(answered) or answered.ms <= self._before_ms:
             return ""
-        return f"the same connection now took {answered.ms:.0f} ms for it (at least {self._least_ms(answered):.0f} ms)"
+        return (
+            f"the same connection now took {answered.ms:.0f} ms for a probe (at least "
+            f"{self._least_ms(answered):.0f} ms)"
+        )
 
     def _least_ms(self, answered: Answered) -> float:
         bytes_of = {"request": answered.asked_bytes, "reply": answered.answered_bytes}
@@ -186,7 +189,7 @@ class Jittered(Slowed):
         if self._sample() < JITTER_POLLS or max(self._looks) >= self._toxic.jitter_ms / 2:
             return ""
         self._hang_up()
-        return f"cleared, and {JITTER_POLLS} answers came in {min(self._looks):.1f} to {max(self._looks):.1f} ms"
+        return f"cleared, and {JITTER_POLLS} answers took {min(self._looks):.1f} to {max(self._looks):.1f} ms"
 
     def _suffered(self) -> str:
         if self._sample() < JITTER_POLLS or max(self._looks) - min(self._looks) < self._toxic.jitter_ms / 4:
@@ -219,7 +222,7 @@ class Swallowed(_OnLink):
             if "request" not in self._sides:
                 self._ping.ask()
         told = f"answered in {answered.ms:.1f} ms" if answered else "not answered"
-        return f"what passes as {' and '.join(self._sides)} is swallowed: before, a question of ours was {told}"
+        return f"each {' and '.join(self._sides)} is dropped: before that, a probe was {told}"
 
     def landed(self, now: Moment) -> str:
         if self._ping is None or now.now_ms - self._asked_ms < HUNG_MS or self._ping.hear(0.001) is not None:
@@ -230,8 +233,8 @@ class Swallowed(_OnLink):
             return ""
         silent_s = (now.now_ms - self._asked_ms) / 1000
         return (
-            f"a question of ours on a connection from before has had no answer for {silent_s:.1f} s, and "
-            f"{theirs_bytes:,} bytes of the engine are gone; {many(after.open - 1, 'connection')} of it still open"
+            f"a probe on an older connection got no answer for {silent_s:.1f} s, and {theirs_bytes:,} bytes of "
+            f"the engine are gone; {many(after.open - 1, 'connection')} of it still open"
         )
 
     def heal(self, now: Moment) -> None:
@@ -241,7 +244,7 @@ class Swallowed(_OnLink):
 
     def healed(self, now: Moment) -> str:
         answered = super().healed(now)
-        return f"{many(self._resets, 'connection')} that had lost bytes reset, and {answered}" if answered else ""
+        return f"the proxy reset {many(self._resets, 'connection')} with lost bytes, and {answered}" if answered else ""
 
 
 class Reset(_OnLink):
@@ -260,7 +263,7 @@ class Reset(_OnLink):
             if self._theirs and self._ping:
                 self._ping.hear(1.0)
         except OSError as heard:
-            return f"{many(self._theirs, 'connection')} of the engine, and ours, which says {type(heard).__name__}"
+            return f"{many(self._theirs, 'connection')} of the engine, and ours, which raised {type(heard).__name__}"
         self._strike(now)  # the engine had no connection at that moment: retry
         return ""
 
@@ -302,7 +305,7 @@ class Severed(_OnLink):
         if self._executed and (not unanswered or unanswered - executed):
             return ""
         dropped = after.swallowed.get("reply", 0) - self._before.swallowed.get("reply", 0)
-        seen = f"{many(struck_times, 'connection')} reset by the proxy, {dropped:,} bytes of replies dropped"
+        seen = f"{many(struck_times, 'connection')} reset by the proxy, which dropped {dropped:,} bytes of replies"
         told = ", ".join(
             f"{min(executed[name], count):,} of {count:,} {name}" for name, count in sorted(unanswered.items())
         )
@@ -314,36 +317,38 @@ class Severed(_OnLink):
 
 def calls(now: Moment) -> Counter[str]:
     """Return how often Redis has executed each command."""
-    assert now.field is not None, "a world without services has no Redis"
+    assert now.field is not None, "a run without services has no Redis"
     stats = cast(dict[str, dict[str, int]], now.field.results.info("commandstats"))
     return Counter({name.removeprefix("cmdstat_").upper(): each["calls"] for name, each in stats.items()})
 
 
 def _latency(read: Options) -> Strike:
     late_ms = read.number("ms")
-    return Slowed(read.link, read.sides, Toxic(delay_ms=late_ms), read.ms("for"), _slow(read, f"{late_ms} ms later"))
+    return Slowed(
+        read.link, read.sides, Toxic(delay_ms=late_ms), read.ms("for"), _slow(read, f"arrive {late_ms} ms later")
+    )
 
 
 def _jitter(read: Options) -> Strike:
     late_ms = read.number("ms")
-    words = _slow(read, f"up to {late_ms} ms later, each piece by another time")
+    words = _slow(read, f"arrive up to {late_ms} ms later, each piece with another delay")
     return Jittered(read.link, read.sides, Toxic(jitter_ms=late_ms), read.ms("for"), words)
 
 
 def _bandwidth(read: Options) -> Strike:
     kbps = read.number("kbps")
-    words = _slow(read, f"{kbps} kilobits a second and connection")
+    words = _slow(read, f"are limited to {kbps} kilobits per second and connection")
     return Slowed(read.link, read.sides, Toxic(kbps=kbps), read.ms("for"), words)
 
 
 def _slice(read: Options) -> Strike:
     size, gap_ms = read.number("bytes"), read.ms("gap")
-    words = _slow(read, f"in pieces of {size} bytes with {gap_ms:g} ms between them")
+    words = _slow(read, f"arrive in pieces of {size} bytes with {gap_ms:g} ms between them")
     return Slowed(read.link, read.sides, Toxic(slice_bytes=size, gap_ms=gap_ms), read.ms("for"), words)
 
 
 def _slow(read: Options, how: str) -> str:
-    return f"{' and '.join(read.sides)} between engine and {read.link} {how}"
+    return f"{' and '.join(read.sides)} bytes between engine and {read.link} {how}"
 
 
 def _blackhole(read: Options) -> Strike:
@@ -356,13 +361,13 @@ def _reset(read: Options) -> Strike:
 
 def _limit(read: Options) -> Strike:
     size, times = read.number("bytes"), read.number("times")
-    words = f"each connection to {read.link} is cut when {size:,} more bytes of a {' or a '.join(read.sides)} passed"
+    words = f"each connection to {read.link} is cut after {size:,} more bytes of a {' or a '.join(read.sides)}"
     return Severed(read.link, read.sides, Toxic(cut_after_bytes=size, times=times), words, executed=False)
 
 
 def _reset_reply(read: Options) -> Strike:
     times = read.number("times")
-    words = "the next that writes reaches Redis, its reply is dropped and its connection reset"
+    words = "the next write reaches Redis; its reply is dropped, and its connection is reset"
     return Severed("redis", SIDES, Toxic(lose_reply=True, times=times), words, executed=True)
 
 
@@ -388,22 +393,22 @@ def _kind(
 
 
 def _missing(context: Context, link: str) -> tuple[str, ...]:
-    """An external Kafka sends clients its own address, and a certificate does not name our proxy."""
+    """Refuse existing servers: a Kafka sends clients its own address, and a certificate does not name our proxy."""
     spec = context.spec
     if context.manifest.simulated:
         return (f"the fake engine has no connection to {link}",)
     if spec.kafka if link == "kafka" else spec.redis:
-        return (f"{link} is an existing one, and the proxy stands before an embedded one only",)
+        return (f"this run uses an existing server for {link}; the proxy works only with an embedded one",)
     return ()
 
 
 _LINK = {"link": "redis", "side": BOTH}
-_STALLS = "is slower for as long as it lasts and catches up; no count changes"
+_STALLS = "is slower during the fault, then catches up; no count changes"
 
 KINDS = (
     _kind(
         "net-latency",
-        "every byte between the engine and a service comes later",
+        "every byte between the engine and a service arrives later",
         _STALLS,
         _latency,
         {**_LINK, "for": "5s", "ms": "200"},
@@ -411,7 +416,7 @@ KINDS = (
     ),
     _kind(
         "net-jitter",
-        "what passes between the engine and a service comes later by a time that changes from piece to piece",
+        "the bytes between the engine and a service arrive later, each piece with another delay",
         _STALLS,
         _jitter,
         {**_LINK, "for": "5s", "ms": "200"},
@@ -419,7 +424,7 @@ KINDS = (
     ),
     _kind(
         "net-bandwidth",
-        "each connection between the engine and a service gets so many kilobits a second",
+        "each connection between the engine and a service is limited to some kilobits per second",
         _STALLS,
         _bandwidth,
         {**_LINK, "for": "5s", "kbps": "256"},
@@ -427,38 +432,38 @@ KINDS = (
     ),
     _kind(
         "net-slice",
-        "what passes between the engine and a service comes in tiny pieces with pauses",
-        "puts every message together again; no count changes",
+        "the bytes between the engine and a service arrive in tiny pieces with pauses",
+        "reassembles every message; no count changes",
         _slice,
         {**_LINK, "for": "5s", "bytes": "100", "gap": "1ms"},
         moments=AT_POINTS,
     ),
     _kind(
         "net-blackhole",
-        "what passes between the engine and a service is swallowed, connections stay open, and are reset afterwards",
-        "waits, or gives the batch up and does it again; no count changes",
+        "the bytes between the engine and a service are dropped; connections stay open and are reset afterwards",
+        "waits, or abandons the batch and runs it again; no count changes",
         _blackhole,
         {**_LINK, "for": "5s"},
     ),
     _kind(
         "net-reset",
         "every open connection between the engine and a service is reset, once",
-        "connects again, or stops loudly and does the batch again; no count changes",
+        "reconnects, or stops loudly and runs the batch again; no count changes",
         _reset,
         {"link": "redis"},
         moments=AT_POINTS,
     ),
     _kind(
         "net-limit",
-        "a connection between the engine and a service is cut after so many bytes: a pipeline is half executed",
-        "does the batch again so that what was executed is not counted twice: totals, or a fence in the same step",
+        "a connection between the engine and a service is cut after some bytes: half of a pipeline is executed",
+        "runs the batch again and counts executed commands once: it writes totals, or checks a fence in the same step",
         _limit,
         {"link": "redis", "side": "request", "bytes": "2000", "times": "1"},
     ),
     _kind(
         "redis-reset-reply",
-        "the connection is reset between execution and reply: Redis executes, the reply is dropped",
-        "does not take the missing reply for a missing write: what is sent again changes nothing the second time",
+        "Redis executes a command, and the connection is reset before its reply arrives",
+        "does not treat a missing reply as a missing write: a repeated write changes nothing",
         _reset_reply,
         {"times": "1"},
     ),

@@ -70,14 +70,14 @@ def crash_loop(spec: FaultSpec, context: Context) -> Fault:
 def kill_in_recovery(spec: FaultSpec, context: Context) -> Fault:
     missing = (*unresumed(context.manifest), *missing_for(spec, context))
     if spec.when.point == "c4":
-        missing = (*missing, "after c4 nothing is replayed that it could be killed in")
+        missing = (*missing, "nothing is replayed after c4, so there is no replay to kill it in")
     return Idle(spec, missing) if missing else KillInRecovery(spec)
 
 
 def zombie(spec: FaultSpec, context: Context) -> Fault:
     strike = Zombie(context)
     if spec.when.point in ("c3", "c4"):
-        strike.needs = (f"at {spec.when.point} nothing is left that it could write late (c1 and c2 are in the write)",)
+        strike.needs = (f"at {spec.when.point} the driver has nothing left to write late: use c1 or c2",)
     return _resuming(spec, strike, context)
 
 
@@ -94,7 +94,7 @@ def _with_executors(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
     engine, master = context.manifest, context.spec.master
     if engine.on_spark and not master.startswith("local-cluster["):
         strike.needs = (
-            f"executors are processes of their own here only under --master local-cluster[2,1,1024], not {master}",
+            f"executors are separate processes only with --master local-cluster[2,1,1024], not with {master}",
         )
     elif not engine.on_spark and not engine.executors:
         strike.needs = (f"{engine.id} has no executors: its manifest lacks executors = true",)
@@ -107,8 +107,8 @@ KINDS = (
     Kind(
         "stop",
         "process",
-        "SIGTERM to the driver, which ends in order, and a restart",
-        "goes on where it was, no count changes: the baseline of all others",
+        "SIGTERM to the driver, which stops cleanly, then a restart",
+        "goes on where it was; no count changes: the baseline of the other process faults",
         stop,
         needs="an engine that resumes",
     ),
@@ -116,7 +116,7 @@ KINDS = (
         "pause",
         "process",
         "SIGSTOP to every process of the engine for a while, then SIGCONT",
-        "is silent for so long and catches up, no count changes",
+        "makes no progress meanwhile, then catches up; no count changes",
         pause,
         options=PAUSE,
         moments=ANY_MOMENT,
@@ -124,8 +124,8 @@ KINDS = (
     Kind(
         "pause-jvm",
         "process",
-        "SIGSTOP to the JVM of the driver for a while, while its Python lives on",
-        "is silent for so long and catches up, no count changes",
+        "SIGSTOP to the JVM of the driver for a while, while its Python process runs on",
+        "makes no progress meanwhile, then catches up; no count changes",
         pause_jvm,
         needs="a driver with a JVM",
         options=PAUSE,
@@ -135,33 +135,33 @@ KINDS = (
         "pause-executor",
         "process",
         "SIGSTOP to all executors (of Flink, TaskManagers) for a while: the driver waits for tasks that do not answer",
-        "waits or runs the tasks elsewhere, no count changes",
+        "waits, or runs the tasks elsewhere; no count changes",
         pause_executor,
-        needs="executors as processes of their own: Spark under --master local-cluster[...], flink-standalone",
+        needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
         options=PAUSE,
     ),
     Kind(
         "kill-executor",
         "process",
         "SIGKILL to one executor (of Flink, a TaskManager)",
-        "gets a new executor and runs its tasks again, no count changes",
+        "gets a new executor and runs its tasks again; no count changes",
         kill_executor,
-        needs="executors as processes of their own: Spark under --master local-cluster[...], flink-standalone",
+        needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
     ),
     Kind(
         "kill-python",
         "process",
         "SIGKILL to one of the engine's Python workers",
-        "runs the task again, or stops loudly where a task may fail but once (local[*]); no count changes",
+        "runs the task again, or stops loudly if a task may fail only once (local[*]); no count changes",
         kill_python,
-        needs="a job whose rows go through Python workers",
+        needs="a job with Python workers",
         moments=ANY_MOMENT,
     ),
     Kind(
         "kill-jvm",
         "process",
-        "SIGKILL to the JVM of the driver alone, and a restart when its Python has ended too or had time to",
-        "the Python half ends, nothing is written twice, no count changes",
+        "SIGKILL to the JVM of the driver alone; a restart when its Python process has ended too, or had time to",
+        "its Python process ends, nothing is written twice; no count changes",
         kill_jvm,
         needs="a driver with a JVM, an engine that resumes",
         options=WITHOUT,
@@ -170,8 +170,8 @@ KINDS = (
     Kind(
         "kill-driver",
         "process",
-        "SIGKILL to the process that was started alone, and a restart when the others have ended too or had time to",
-        "its JVM ends with it and holds the checkpoint no longer, no count changes",
+        "SIGKILL to the driver's first process alone; a restart when the others have ended too, or had time to",
+        "its JVM ends with it and releases the checkpoint; no count changes",
         kill_driver,
         needs="an engine that resumes",
         options=WITHOUT,
@@ -180,8 +180,8 @@ KINDS = (
     Kind(
         "crash-loop",
         "process",
-        "SIGKILL to everything, and again as soon as it goes on or after a while, so many times",
-        "converges: resumes from wherever each kill left it, no count changes",
+        "SIGKILL to all processes several times, each as soon as the engine goes on or after a while",
+        "resumes after each kill; no count changes",
         crash_loop,
         needs="an engine that resumes",
         options=LOOP,
@@ -189,8 +189,8 @@ KINDS = (
     Kind(
         "kill-in-recovery",
         "process",
-        "SIGKILL to everything at a crash point, and again at that point of the same batch when it is replayed",
-        "replays the batch a second time with the same plan, no count changes",
+        "SIGKILL to all processes at a crash point, and again at the same point when the batch is replayed",
+        "replays the batch a second time with the same plan; no count changes",
         kill_in_recovery,
         needs="an engine that resumes, crash points in its sink (c1 to c3)",
         moments=("point",),
@@ -199,7 +199,7 @@ KINDS = (
         "zombie",
         "process",
         "the driver is frozen in its write at c1 or c2, a second one overtakes it, and the first is thawed",
-        "what the first writes late is refused or changes nothing, and it ends loudly; no count changes",
+        "the late writes of the first are refused or change nothing, and it stops loudly; no count changes",
         zombie,
         needs="an engine that resumes, crash point c1 or c2 in its sink",
         moments=("point",),
@@ -207,8 +207,8 @@ KINDS = (
     Kind(
         "two-drivers",
         "process",
-        "a second driver is started on the checkpoint of the first, which runs on",
-        "one of both stops loudly before it has written what the other writes, no count changes",
+        "a second driver is started on the checkpoint of the first, which keeps running",
+        "one of the two stops loudly before both have written the same batch; no count changes",
         two_drivers,
         needs="an engine that resumes",
         options=TOGETHER,

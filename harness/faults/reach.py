@@ -51,7 +51,7 @@ def _walk(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
 
 
 def _first(fault: FaultSpec, since: _Earliest, load_s: float) -> _Earliest:
-    """One reachable step is enough."""
+    """Require one reachable step; it is enough."""
     reached = []
     for step in fault.steps:
         try:

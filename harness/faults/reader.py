@@ -1,4 +1,4 @@
-"""The reader family: no harm, but a second reader that reads all results again and again, as a dashboard does.
+"""The reader family: no harm, but a second reader that reads all results in a loop, as a dashboard does.
 
 It reads like the harness's own observer, on a separate connection and independently of it. So extra load on the job
 during that time comes from this reader (harness/measuring/company.py).
@@ -100,7 +100,7 @@ class ReadResults(Strike):
 def _read_results(spec: FaultSpec, context: Context) -> Fault:
     strike = ReadResults(*(seconds(spec.options[name], name) for name in ("for", "every")))
     if context.manifest.source != OUR_SCHEMA:
-        strike.needs = (f"{context.manifest.id} leaves its results in {context.manifest.results}, not {OUR_SCHEMA}",)
+        strike.needs = (f"{context.manifest.id} writes its results to {context.manifest.results}, not {OUR_SCHEMA}",)
     return struck(spec, strike, context)
 
 
@@ -108,10 +108,10 @@ KINDS = (
     Kind(
         NAME,
         "reader",
-        "somebody else reads all results in Redis, again and again",
-        "goes on, no count changes",
+        "a second reader reads all results in Redis in a loop",
+        "goes on; no count changes",
         _read_results,
-        needs="results in a hash of Redis per key",
+        needs="results in one Redis hash per key",
         options={"for": "10s", "every": "50ms"},
     ),
 )

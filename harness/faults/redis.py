@@ -52,7 +52,7 @@ class RedisStrike(Strike):
 
 def field_of(now: Moment) -> tuple[Field, EmbeddedRedis]:
     if now.field is None or now.field.redis is None:
-        raise CannotStrikeError("there is no Redis of ours in this run")
+        raise CannotStrikeError("this run has no embedded Redis")
     return now.field, now.field.redis
 
 
@@ -79,7 +79,7 @@ def refusal(client: redis.Redis) -> redis.ResponseError | None:
 def takes_writes(now: Moment) -> str:
     """Return the proof that the server accepts writes again."""
     with server_of(now).client() as client, suppress(*OUT_OF_REACH):
-        return "" if refusal(client) else "a write of ours is taken again"
+        return "" if refusal(client) else "a test write is accepted again"
     return ""
 
 
@@ -121,7 +121,7 @@ class Down(RedisStrike):
             wait_until(lambda: not child.alive(), deadline_s=END_DEADLINE_S, what=f"the end of process {child.pid}")
         if answers(server):
             return ""
-        return f"process {child.pid} ended with exit code {child.returncode()}, and nobody answers at its port"
+        return f"process {child.pid} ended with exit code {child.returncode()}, and nothing answers at its port"
 
     def heal(self, now: Moment) -> None:
         field, server = field_of(now)
@@ -138,12 +138,12 @@ class Down(RedisStrike):
         early, late = (client.get(key) == self._run_id for key in (EARLY, LATE))
         client.delete(EARLY, LATE)
         if run_id == self._run_id:
-            return f"it was not restarted: its run_id still is {run_id[:8]}"
-        back = f"its run_id was {self._run_id[:8]} and is {run_id[:8]}"
+            return f"it was not restarted: its run_id is still {run_id[:8]}"
+        back = f"its run_id changed from {self._run_id[:8]} to {run_id[:8]}"
         if not self.keeps:
-            return f"{back}, and what was written before is {'still there' if early or late else 'gone'}"
+            return f"{back}, and data from before is {'still there' if early or late else 'gone'}"
         first, last = ("there" if kept else "gone" for kept in (early, late))
-        return f"{back}; what was written before it saved is {first}, what was written at the end is {last}"
+        return f"{back}; data from before its save is {first}, data from its end is {last}"
 
 
 class Kill(Down):
@@ -212,7 +212,9 @@ class Flush(RedisStrike):
 
     def landed(self, now: Moment) -> str:  # noqa: ARG002
         gone = self._before > 0 and self._after == 0
-        return f"of {many(self._before, 'key')} none was left, and only what jobs read was put back" if gone else ""
+        return (
+            f"of {many(self._before, 'key')} none was left; only the data that jobs read was restored" if gone else ""
+        )
 
     def heal(self, now: Moment) -> None:
         """Do nothing: results are not ours to restore."""
@@ -222,7 +224,7 @@ class Flush(RedisStrike):
 
 
 class Evict(RedisStrike):
-    """A time to live on the results of some keys, as an operator sets it who takes Redis for a cache."""
+    """Sets a time to live on the results of some keys, as an operator does who uses Redis as a cache."""
 
     def __init__(self, keys: int) -> None:
         super().__init__()
@@ -293,7 +295,7 @@ class WrongType(RedisStrike):
             try:
                 client.hlen(self._key)
             except redis.ResponseError as error:
-                return f"key {self._key} says: {error}"
+                return f"key {self._key} returns: {error}"
         return ""
 
     def heal(self, now: Moment) -> None:
@@ -333,7 +335,7 @@ class Pause(RedisStrike):
             return ""
         if not answers(server):
             return ""
-        return f"a write of ours was not answered within {PROBE_S:g} s, and PING was"
+        return f"a test write was not answered within {PROBE_S:g} s, and PING was"
 
     def heal(self, now: Moment) -> None:
         with server_of(now).client() as client:
@@ -390,7 +392,7 @@ class Refusing(RedisStrike):
     def landed(self, now: Moment) -> str:
         with server_of(now).client() as client:
             error = refusal(client)
-        return f"a write of ours was refused: {error}" if error and self.is_meant(error) else ""
+        return f"a test write was refused: {error}" if error and self.is_meant(error) else ""
 
     def heal(self, now: Moment) -> None:
         with server_of(now).client() as client:
@@ -434,7 +436,7 @@ class ClientKill(RedisStrike):
         return "CLIENT KILL of every connection that is not ours"
 
     def landed(self, now: Moment) -> str:
-        """An engine may have no connection for a moment; then wait for its next one."""
+        """Close all connections and check that they are gone. If the engine has none, wait for its next one."""
         with server_of(now).client() as client:
             if not self._killed:
                 self._killed = {each["id"] for each in clients(client) if each["name"] != CLIENT_NAME}
@@ -459,7 +461,7 @@ def clients(client: redis.Redis) -> list[dict[str, str]]:
 
 def keeps_of(options: Options) -> str:
     if options["persistence"] not in KEEPS:
-        raise UsageError(f"persistence = {options['persistence']!r} of redis-kill is none of {', '.join(KEEPS)}.")
+        raise UsageError(f"persistence = {options['persistence']!r} of redis-kill is not one of {', '.join(KEEPS)}.")
     return KEEPS[options["persistence"]]
 
 
@@ -469,7 +471,7 @@ def hold_of(options: Options) -> float:
 
 def missing(context: Context) -> tuple[str, ...]:
     if context.spec.redis:
-        return ("the Redis of this run is one by address, and only an embedded one is harmed",)
+        return ("this run uses an existing Redis (--redis); a fault harms only an embedded one",)
     return ()
 
 
@@ -490,23 +492,23 @@ def kind(
 KINDS = (
     kind(
         "redis-kill",
-        "SIGKILL to Redis, then a start at the same port: empty, with a snapshot of some seconds before, or with its "
+        "SIGKILL to Redis, then a restart at the same port: empty, with a snapshot of some seconds ago, or with its "
         "append-only file",
-        "notices, stops loudly or rebuilds what was lost; a count that only Redis had is lost with it",
+        "detects the loss, and stops loudly or restores the results; counts that only Redis held are lost",
         lambda options: Kill(hold_of(options), keeps_of(options), seconds(options["age"], "age")),
         {"for": "3s", "persistence": "none", "age": "2s"},
     ),
     kind(
         "redis-restart-empty",
-        "SHUTDOWN NOSAVE and a start at the same port, so that Redis comes back without any result",
-        "notices, and rebuilds the results or stops loudly; to write on as before loses every count it touches no more",
+        "SHUTDOWN NOSAVE, then a restart at the same port: Redis comes back without results",
+        "detects the loss, and restores the results or stops loudly; a count that it does not write again is lost",
         lambda options: RestartEmpty(hold_of(options)),
         {"for": "1s"},
     ),
     kind(
         "redis-flush",
-        "FLUSHALL under the engine, which keeps its connection; what jobs read is there again in the same moment",
-        "notices that its results are gone, and rebuilds them or stops loudly",
+        "FLUSHALL while the engine is connected; the data that jobs read is restored in the same transaction",
+        "detects that its results are gone, and restores them or stops loudly",
         lambda _: Flush(),
     ),
     kind(
@@ -518,43 +520,43 @@ KINDS = (
     ),
     kind(
         "redis-freeze",
-        "SIGSTOP to Redis: connections stand and nothing is answered",
-        "waits and catches up; a time-out must not lead to a second write",
+        "SIGSTOP to Redis: connections stay open, and nothing is answered",
+        "waits and catches up; a timeout must not cause a second write",
         lambda options: Freeze(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "redis-full",
         "maxmemory below what is used, and noeviction: each write is refused with OOM",
-        "stops loudly or tries again; commits nothing that it could not write",
+        "stops loudly or retries; commits nothing that it could not write",
         lambda options: Full(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "redis-read-only",
         "min-replicas-to-write 1 without any replica: each write is refused, reads are answered",
-        "stops loudly or tries again; commits nothing that it could not write",
+        "stops loudly or retries; commits nothing that it could not write",
         lambda options: ReadOnly(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "redis-client-kill",
         "CLIENT KILL of every connection of the engine",
-        "connects again; what was under way is written once and not twice",
+        "reconnects; each interrupted write takes effect once",
         lambda _: ClientKill(),
     ),
     kind(
         "redis-wrong-type",
-        "the results of one campaign are put aside and a string lies in their place, so that a write of many commands "
-        "succeeds but for one",
-        "stops loudly, and when it goes on does not write the others a second time",
+        "the results of one campaign are moved away and replaced by a string, so that one command of a larger write "
+        "fails",
+        "stops loudly; when it goes on, it does not repeat the commands that succeeded",
         lambda options: WrongType(hold_of(options)),
         {"for": "5s"},
     ),
     kind(
         "redis-evict",
         "a time to live of 1 ms on the results of some campaigns",
-        "brings them back from its own state, or says that they are gone",
+        "restores them from its own state, or reports that they are gone",
         lambda options: Evict(int(options["campaigns"])),
         {"campaigns": "5"},
     ),

@@ -101,7 +101,7 @@ def reshaped(tape: TapeSpec, fault: FaultSpec) -> TapeSpec:
         try:
             tape = kind.reshape(tape, leaf, kind)
         except NotUnderstoodError as why:
-            raise UsageError(f"The fault {leaf.text!r} can't be understood: {why}.") from None
+            raise UsageError(f"The fault {leaf.text!r} can't be parsed: {why}.") from None
     return tape
 
 

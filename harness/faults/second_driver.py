@@ -72,7 +72,8 @@ class Zombie(ProcessStrike):
         return self._replayed
 
     def _what_it_said(self, now: Moment, ghost: Ghost) -> str:
-        """A driver notices a conflict at its commit, after the write. Otherwise it may not have written at all."""
+        """Return the proof if the driver ended with a conflict: it detects that at its commit, after the write. After
+        another end it may not have written at all."""
         said = last_words(ghost)
         end = f"it ended with exit code {ghost.exit_code()}: {said}"
         if is_conflict(said):
@@ -123,12 +124,12 @@ class TwoDrivers(ProcessStrike):
         return f"a second driver ({listed(second)}) was started beside the first ({listed(self._first)})"
 
     def landed(self, now: Moment) -> str:
-        """Running is not enough: the second must report a batch, or one of both must fail with a conflict."""
+        """Require a batch of the second driver, or a conflict that ended one of the two. Running is not enough."""
         assert self._second
         self._poll(now)
         told = self._second.told()
         if told and now.engine.alive():
-            return f"the second told of its batch {told.batch} while the first ran"
+            return f"the second reported its batch {told.batch} while the first ran"
         lost = [end for end in self._ends.values() if is_conflict(end)]
         if lost or (told and self._ends):
             return "; ".join(self._ends.values())
@@ -141,7 +142,7 @@ class TwoDrivers(ProcessStrike):
     def heal(self, now: Moment) -> None:
         assert self._second
         self._poll(now)
-        self._ends.setdefault("second", "the second was ended in order")
+        self._ends.setdefault("second", "the second was stopped cleanly")
         self._second.stop()
         self._going_on.begin(now.engine)
         if not now.engine.alive():

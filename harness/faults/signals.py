@@ -15,7 +15,7 @@ from harness.faults.run_at_poll import Moment
 
 
 class Stop(ProcessStrike):
-    """SIGTERM to the driver alone: it has to end in order, and resume as if nothing had happened."""
+    """SIGTERM to the driver alone: it has to stop cleanly, and resume as if nothing had happened."""
 
     stops_engine = True
 
@@ -28,7 +28,7 @@ class Stop(ProcessStrike):
         if now.engine.alive():
             return ""
         code = now.engine.exit_code()
-        return f"it ended with exit code {code}, {'in order' if code == 0 else 'and not in order'}"
+        return f"it ended with exit code {code}, {'a clean stop' if code == 0 else 'not cleanly'}"
 
     def heal(self, now: Moment) -> None:
         self._restart(now.engine)
@@ -60,7 +60,7 @@ class Pause(ProcessStrike):
         now.engine.signal(signal.SIGCONT, pids_of(self._frozen(now)))
 
     def healed(self, now: Moment) -> str:
-        return "" if self._frozen(now) else "SIGCONT, and none of it is in state T any more"
+        return "" if self._frozen(now) else "SIGCONT, and no process is in state T any more"
 
     def _frozen(self, now: Moment) -> tuple[Member, ...]:
         return chosen(now.engine, lambda member: member.stopped)
@@ -95,7 +95,7 @@ class KillHelper(ProcessStrike):
         went_on = self._going_on.seen(now)
         if not went_on or (self._which is is_executor and not new):
             return ""
-        return f"{self._what} {listed(new)} came instead; {went_on}" if new else went_on
+        return f"{self._what} {listed(new)} replaced it; {went_on}" if new else went_on
 
 
 class KillHalf(ProcessStrike):
@@ -127,7 +127,7 @@ class KillHalf(ProcessStrike):
             names = ", ".join(f"{Path(m.command[0]).name if m.command else '?'} {m.pid}" for m in left)
             self._rest = f"{names} still ran after {self.hold_ms / 1000:g} s and was killed"
         else:
-            self._rest = f"nothing of it lived on (exit code {now.engine.exit_code()})"
+            self._rest = f"no other process survived (exit code {now.engine.exit_code()})"
         self._restart(now.engine)
 
     def healed(self, now: Moment) -> str:
@@ -146,16 +146,20 @@ class CrashLoop(ProcessStrike):
         self._lives: list[str] = []
 
     def inject(self, now: Moment) -> str:
-        self._lives.append("in the middle of its work")
+        self._lives.append("during its work")
         return self._kill(now)
 
     def landed(self, now: Moment) -> str:
         age_ms = now.now_ms - self._started_ms
         went_on = self._going_on.seen(now)
         if went_on or age_ms >= self._after_ms:
-            self._lives.append(f"{age_ms / 1000:.1f} s old{', going on' if went_on else ''}")
+            self._lives.append(f"{age_ms / 1000:.1f} s after its restart{', going on' if went_on else ''}")
             self._kill(now)
-        return f"killed {self._times} times, each time nothing was left: {'; '.join(self._lives)}" if self._all else ""
+        return (
+            f"killed {self._times} times, and no process was left each time: {'; '.join(self._lives)}"
+            if self._all
+            else ""
+        )
 
     def heal(self, now: Moment) -> None:
         """Do nothing: it was restarted after each kill."""

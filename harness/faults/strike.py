@@ -26,7 +26,7 @@ def need_more_to_do(now: Moment) -> None:
     """Require unprocessed records: otherwise neither the effect nor the recovery could be observed."""
     if done(now) >= now.total > 0:
         raise CannotStrikeError(
-            "all had been done already when its moment came; take an earlier moment, or a longer --duration"
+            "all records had already been processed when its moment came; use an earlier moment, or a longer --duration"
         )
 
 
@@ -102,9 +102,9 @@ def missing_for(spec: FaultSpec, context: Context) -> tuple[str, ...]:
         points = ", ".join(claim.crash_points) or "none"
         return (f"sink {claim.name} of {engine.id} has no crash point {when.point} (crash_points: {points})",)
     if when.kind in ("batch", "offset") and not engine.progress:
-        return (f"{engine.id} reports no progress (progress = false), so it is not known when it is at {words(when)}",)
+        return (f"{engine.id} reports no progress (progress = false), so the harness can't detect {words(when)}",)
     if when.kind == "batch" and engine.progress_group:
-        return (f"{engine.id} commits offsets to a group, which do not say when it is at {words(when)}",)
+        return (f"{engine.id} commits offsets to a consumer group, and these do not show {words(when)}",)
     return ()
 
 
@@ -236,7 +236,7 @@ class Struck(Course):
             self._let_go(now)
         elif now.now_ms - self._at_ms > self._strike.land_within_ms * self._patience:
             within = f"{self._strike.land_within_ms * self._patience / 1000:.0f} s"
-            self._proof.append(f"no effect was seen within {within}, so that it did not land")
+            self._proof.append(f"no effect was seen within {within}")
             self._undo(now)
 
     def _let_go(self, now: Moment) -> None:
@@ -255,6 +255,6 @@ class Struck(Course):
             self._proof.append(seen)
         elif now.now_ms - self._heal_ms > self._strike.heal_within_ms * self._patience:
             self._proof.append(
-                f"it was not seen to be healed within {self._strike.heal_within_ms * self._patience / 1000:.0f} s"
+                f"it was not seen to be undone within {self._strike.heal_within_ms * self._patience / 1000:.0f} s"
             )
             self._phase = Phase.OVER

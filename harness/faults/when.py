@@ -30,7 +30,9 @@ def parse(text: str) -> When:
     if name in POINTS:
         return _point(name, value) if sign else When("point", point=POINTS[name])
     if name not in KINDS:
-        raise NotUnderstoodError(f"{name!r} is no moment, which are {', '.join(KINDS)}{nearest(name, KINDS)}")
+        raise NotUnderstoodError(
+            f"there is no moment {name!r}; the moments are {', '.join(KINDS)}{nearest(name, KINDS)}"
+        )
     relative = value.startswith("+")
     value = value.removeprefix("+")
     if name == "batch":
@@ -90,8 +92,8 @@ def _point(name: str, parameter: str) -> When:
     if key == "t":
         return When("point", point, seconds=seconds(value.removeprefix("+"), "t"), relative=value.startswith("+"))
     if key != "batch":
-        known = f"{nearest(key, ('batch', 't'))}; write {name}:batch=3 or {name}:t>=40s"
-        raise NotUnderstoodError(f"{key!r} after {name} is not known{known}")
+        known = f"{nearest(key, ('batch', 't'))}; use {name}:batch=3 or {name}:t>=40s"
+        raise NotUnderstoodError(f"{name} can't be followed by {key!r}{known}")
     return When("point", point, _batch(value))
 
 

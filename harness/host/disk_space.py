@@ -68,7 +68,7 @@ def needs(
     store the log: 0 with an external Kafka or a simulated engine. `in_files` counts the events that are also written to
     files, `in_state` those whose cells stay in the engine's state until the load has ended."""
     elsewhere = "name a folder on another disk with --out, or use a lower --rate or a shorter --duration"
-    kept = WantedRoom("what is kept", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
+    kept = WantedRoom("the stored runs", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
     jvms_own = JVMS_OWN + CHECKPOINT_PER_EVENT * in_state
     own = (jvms_own if manifest.on_jvm else ENGINES_OWN) + LOG_PER_EVENT * in_files
@@ -82,10 +82,10 @@ def still_to_write(events: int) -> int:
 
 
 def told_of_log(out: Path) -> str:
-    """Describe the space for a load whose size is unknown beforehand."""
+    """Describe the space for a load of unknown size."""
     return (
-        f"{size_in_words(LOG_PER_EVENT * 1_000_000)} for each million events while it goes on, "
-        f"{size_in_words(KEPT_PER_EVENT * 1_000_000)} of it kept; {size_in_words(disk_of(out).free)} are free"
+        f"{size_in_words(LOG_PER_EVENT * 1_000_000)} for each million events during the run, "
+        f"{size_in_words(KEPT_PER_EVENT * 1_000_000)} of it stored; {size_in_words(disk_of(out).free)} are free"
     )
 
 
@@ -102,8 +102,8 @@ def refuse(wanted: Sequence[WantedRoom], disk_of: Callable[[Path], Disk]) -> Non
             raise NoRoomError(
                 f"There is not enough disk space for this run: it may need {size_in_words(total)} below "
                 f"{parts[0].path} ({of}, "
-                f"{size_in_words(AS_GOOD_AS_FULL)} to spare), and {size_in_words(free)} are free there. Free some "
-                f"(`streamgauge rm` removes runs); or {instead}."
+                f"{size_in_words(AS_GOOD_AS_FULL)} to spare), but only {size_in_words(free)} are free there. Free "
+                f"some (`streamgauge rm` removes runs); or {instead}."
             )
 
 

@@ -1,6 +1,6 @@
 """Detects that the kernel killed a process because the machine had no memory left.
 
-Such a run says nothing about the engine, and its end is not the engine's fault. The evidence is the kernel's count of
+Such a run is no evidence about the engine, and its end is not the engine's fault. The evidence is the kernel's count of
 OOM kills: it has risen since the run began, whichever process was killed. The victim may be the child of a child, whose
 SIGKILL we can't see. A Java program that exhausts its own heap (OutOfMemoryError) does not raise the count; that is the
 program's own crash.

@@ -43,12 +43,12 @@ def placement() -> Placement:
     """Give half of the cores to the compared processes, and half to all others."""
     none = frozenset[int]()
     if not hasattr(os, "sched_setaffinity"):
-        return Placement(none, none, "this system can't keep a process on one core")
+        return Placement(none, none, "this system can't pin a process to a core")
     cores = sorted(os.sched_getaffinity(0))
     try:
         os.sched_setaffinity(0, cores)
     except OSError as error:
-        return Placement(none, none, f"the system refuses: {error.strerror}")
+        return Placement(none, none, f"the system refuses to pin: {error.strerror}")
     if len(cores) < 2:
         return Placement(none, none, "there is only one core")
     half = len(cores) // 2

@@ -16,11 +16,11 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Tells how many bytes all threads of its JVM have allocated, those of its own thread left out: whom it asks by a
- * socket, and ten times a second in a file, which is there when the JVM is not any more.
+ * Reports how many bytes all threads of its JVM have allocated, except its own thread. It answers on a socket, and
+ * writes a file ten times a second, which remains when the JVM has ended.
  *
- * <p>Its argument is a folder; file and socket are named by the process and the time of its start. Whatever fails here
- * is nothing that the job should hear of.
+ * <p>Its argument is a folder; file and socket are named by the process and the time of its start. An error here must
+ * never reach the job.
  */
 public final class AllocatedBytes implements Runnable {
     private static final long PERIOD_MS = 100;
@@ -49,7 +49,7 @@ public final class AllocatedBytes implements Runnable {
         }
     }
 
-    /** Since Java 21 and in late updates of 17; it also knows of threads that ended unseen. */
+    /** Exists since Java 21 and in late updates of 17; it includes threads that ended between two reads. */
     private static Method total() {
         try {
             return ThreadMXBean.class.getMethod("getTotalThreadAllocatedBytes");
@@ -65,7 +65,7 @@ public final class AllocatedBytes implements Runnable {
             total = total();
             tell();
         } catch (Throwable error) {
-            // a thread that it ended would print it
+            // an uncaught error would be printed into the job's output
         }
     }
 
@@ -93,7 +93,7 @@ public final class AllocatedBytes implements Runnable {
         try {
             last.write(answer.clear().putLong(told).flip(), 0);
         } catch (IOException error) {
-            // a full disk: the socket still tells
+            // a full disk: the socket still answers
         }
     }
 
@@ -103,7 +103,7 @@ public final class AllocatedBytes implements Runnable {
                 client.write(answer.clear().putLong(told).flip());
             }
         } catch (IOException error) {
-            // who asked has gone
+            // the client has gone
         }
     }
 
@@ -115,7 +115,7 @@ public final class AllocatedBytes implements Runnable {
         }
     }
 
-    /** A thread that has ended keeps what was seen of it. */
+    /** The last value of an ended thread is kept. */
     private long seen() {
         long[] ids = threads.getAllThreadIds();
         long[] bytes = threads.getThreadAllocatedBytes(ids);

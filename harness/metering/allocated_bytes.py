@@ -52,7 +52,7 @@ class Agents:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options for every JVM of the engine, quoted for JAVA_TOOL_OPTIONS."""
+        """Return the options for every JVM of the engine, quoted for JAVA_TOOL_OPTIONS."""
         return (f'"-javaagent:{self._jar}={self._folder}"', *WARNINGS_TO_STDERR) if self._jar else ()
 
     def allocated_bytes(self, java_pids: Sequence[int]) -> int | None:
@@ -62,7 +62,7 @@ class Agents:
         told = list(self._told())
         silent = set(java_pids) - {pid for pid, _ in told}
         self.reason = (
-            f"the JVM with pid {min(silent)} has not told yet" if silent else "" if told else "there is no JVM"
+            f"the JVM with pid {min(silent)} has not reported yet" if silent else "" if told else "there is no JVM"
         )
         return None if self.reason else sum(allocated for _, allocated in told)
 
@@ -86,7 +86,7 @@ def agent() -> Path:
     javac = jvm.java().resolve().with_name("javac")
     if not javac.is_file():
         raise HarnessError(
-            f"{jvm.java()} is a runtime without a compiler, and the agent that counts has to be compiled"
+            f"{jvm.java()} comes without a compiler (javac), which is needed for the counting agent; install a JDK"
         )
     digest = hashlib.sha256(str(javac).encode() + SOURCE.read_bytes()).hexdigest()
     jar = cache_folder() / "classes" / f"allocated-bytes-{digest[:16]}.jar"

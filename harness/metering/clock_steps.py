@@ -91,7 +91,7 @@ class ClockWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after one last reading. It is safe if the thread was never started."""
+        """Stop after one last reading. A thread that was never started is no error."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join(JOIN_S)
@@ -110,7 +110,7 @@ def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
         if oddity.what != "away":
             raise HarnessError(
                 f"{what} was timed by the machine's clock, and meanwhile {oddity.deed}: the figures of this run are "
-                "worth nothing. Run it again."
+                f"not valid. Run it again."
             )
 
 
@@ -130,7 +130,7 @@ def in_words(store: Store) -> str:
     epoch_ms = epochs_ms[-1] if epochs_ms else None
     ends_ms = store.values("engine", "at_ms", int)
     found = [oddity.in_words(epoch_ms) for oddity in _that_matter(store, epoch_ms, ends_ms)]
-    more = [f"and {len(found) - MOST_SAID:,} more of the kind"] if len(found) > MOST_SAID else []
+    more = [f"and {len(found) - MOST_SAID:,} more like it"] if len(found) > MOST_SAID else []
     return "; ".join([*found[:MOST_SAID], *more])
 
 

@@ -1,10 +1,10 @@
-"""Work that is counted: how busy the machine is does not change it.
+"""Counts work of an engine that does not depend on the load of the machine.
 
-`allocated_bytes` comes from an agent in each JVM (allocated_bytes.py says why). `redis_commands` are the commands that
-write, and scripts with what they call: Redis counts all clients together, and what we send of our own only reads once
-the tables of a workload are there. `kafka_bytes` went over the connections to the broker (socket_bytes.py); a poll that
-brings nothing costs bytes too, so it grows a little with time. `checkpoint_bytes` were written to the files of the
-engine's checkpoint (written_files.py says which of them are missed).
+`allocated_bytes` comes from an agent in each JVM; see allocated_bytes.py. `redis_commands` counts commands that write,
+and scripts with the commands that they call. Redis counts all clients together, but the harness only reads once the
+tables of a workload are written. `kafka_bytes` went over the connections to the broker (socket_bytes.py); a poll
+without records costs bytes too, so it grows a little with time. `checkpoint_bytes` were written to the files of the
+engine's checkpoint; see written_files.py for those that are missed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.metering import socket_bytes
 from harness.metering.allocated_bytes import Agents
 from harness.metering.written_files import WrittenFiles
 
-SCRIPTS = frozenset({"eval", "evalsha", "fcall"})  # Redis has no flag for what they do
+SCRIPTS = frozenset({"eval", "evalsha", "fcall"})  # Redis has no flag for scripts that write
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Up to now. None: nothing tells."""
+    """Totals up to now. None: not measurable here."""
 
     allocated_bytes: int | None = None
     kafka_bytes: int | None = None
@@ -34,10 +34,11 @@ class Totals:
 
 
 class CountedWork:
-    """Totals of one engine, over life and death of its processes. The difference of two looks is what a round took.
+    """The totals of one engine over all its restarts. The difference of two reads is the work of a round.
 
-    `redis` makes a connection to a Redis of the engine's own, which is closed after each look; `kafka_port` is where
-    the engine reaches the broker; `checkpoint` returns the folder of its checkpoint, if that is on this machine.
+    `redis` opens a connection to the engine's separate Redis, which is closed after each read; `kafka_port` is the
+    broker's port as the engine reaches it; `checkpoint` returns the folder of its checkpoint, if it is on this
+    machine.
     """
 
     def __init__(
@@ -48,26 +49,26 @@ class CountedWork:
     ) -> None:
         self._redis, self._kafka_port, self._checkpoint = redis, kafka_port, checkpoint
         self._agents, self._files = Agents(), WrittenFiles()
-        self._of_sockets: dict[int, int] = {}  # a socket that is closed keeps what was seen of it
-        self._of_servers: dict[str, int] = {}  # so does a server that was started again
+        self._of_sockets: dict[int, int] = {}  # the last value of a closed socket is kept
+        self._of_servers: dict[str, int] = {}  # and that of a server before its restart
         self._writes: frozenset[str] = SCRIPTS
 
     def close(self) -> None:
-        """When the engine has ended."""
+        """Release the agents' files. Call it once the engine has ended."""
         self._agents.close()
 
     @property
     def java_options(self) -> tuple[str, ...]:
-        """To be among the JAVA_TOOL_OPTIONS of every JVM of the engine."""
+        """Return the options to add to JAVA_TOOL_OPTIONS of every JVM of the engine."""
         return self._agents.options
 
     @property
     def reason(self) -> str:
-        """Why `allocated_bytes` was None."""
+        """Return why `allocated_bytes` was None."""
         return self._agents.reason
 
     def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
-        """The engine's JVMs, and all its processes."""
+        """Read all totals: `java_pids` are the engine's JVMs, `pids` all its processes."""
         return Totals(
             self._agents.allocated_bytes(java_pids),
             self._kafka_bytes(pids),
@@ -92,18 +93,18 @@ class CountedWork:
                 if self._writes == SCRIPTS:
                     self._writes |= writes(client.command())
                 server, counts = client.info("server"), client.info("commandstats")
-        except (redis.RedisError, OSError):  # away, or it does not let us ask
+        except (redis.RedisError, OSError):  # not reachable, or it refuses the command
             return None
         self._of_servers[server["run_id"]] = calls(counts, self._writes)
         return sum(self._of_servers.values())
 
 
 def writes(commands: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
-    """Those that COMMAND calls so."""
+    """Return the commands with the flag `write` in the reply of COMMAND."""
     return frozenset(name.lower() for name, told in commands.items() if "write" in told["flags"])
 
 
 def calls(counts: Mapping[str, Mapping[str, Any]], names: Collection[str]) -> int:
-    """How many calls there were of these commands; `counts` is what INFO commandstats tells, subcommands apart."""
+    """Return the number of calls of these commands from INFO commandstats, which lists subcommands separately."""
     of = {told: told.removeprefix("cmdstat_").partition("|")[0].lower() for told in counts}
     return sum(int(counts[told]["calls"]) for told, name in of.items() if name in names)

@@ -1,7 +1,7 @@
 """Measure the CPU time of a JVM's JIT compiler threads.
 
 They work most in a young JVM, and their work is no cost per event. The kernel accounts for each thread separately, and
-HotSpot gives the threads names. Of the other threads the time is read that they wait for a core.
+HotSpot gives the threads names. For all other threads it reads the time that they wait for a core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Compilers:
 
     @property
     def others_waited_s(self) -> float:
-        """The seconds that all other threads had waited for a core at the last `take_s`."""
+        """Return the seconds that all other threads had waited for a core at the last `take_s`."""
         return sum(self._waited_ns.values()) / 1e9
 
     def take_s(self, pids: Iterable[int]) -> float:

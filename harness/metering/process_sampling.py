@@ -85,7 +85,7 @@ class Accounting:
 
 
 class Processes:
-    """The processes of all parts, which are searched for at each look."""
+    """The processes of all parts, found anew for each sample."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -97,7 +97,7 @@ class Processes:
         self._strangers: set[int] = set()
 
     def sample(self) -> Iterator[Seen]:
-        """Visit parents first, so that an exiting child is not counted twice."""
+        """Yield one snapshot per process, parents first, so that an exiting child is not counted twice."""
         self._learn_roots()
         pids = psutil.pids()
         self._strangers &= set(pids)

@@ -51,7 +51,7 @@ def _dump(family: int, port: int) -> Iterator[tuple[int, int]]:
         while True:
             for kind, content in _pieces(kernel.recv(1 << 18), HEADER):
                 if kind == ERROR:
-                    raise OSError(-struct.unpack_from("=i", content)[0], "netlink does not tell of sockets")
+                    raise OSError(-struct.unpack_from("=i", content)[0], "netlink does not list sockets")
                 if kind == DONE:
                     return
                 yield _connection(content)

@@ -1,8 +1,8 @@
-"""Bytes that were written to the files of a folder, as looks at the folder show them.
+"""Counts the bytes that were written to the files of a folder, by scans of the folder.
 
-A file that was deleted keeps counting. A file that came and went between two looks is missed, so an engine that keeps
-only its newest checkpoint is billed for that one. What was written over a file and left it longer than before counts
-as what it grew by.
+A deleted file keeps counting. A file that was created and deleted between two scans is missed, so an engine that keeps
+only its newest checkpoint is charged for that one. If a file was overwritten and is longer than before, only its
+growth counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Seen:
-    """One file at one look."""
+    """One file in one scan."""
 
     inode: tuple[int, int]  # with its device
     path: str
@@ -25,14 +25,14 @@ class Seen:
 
 
 class WrittenFiles:
-    """All files that were seen below folders."""
+    """All files that the scans found."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, int], Seen] = {}
         self._total_bytes = 0
 
     def total_bytes(self, folder: Path | None) -> int | None:
-        """Look once more; None where there is no such folder now."""
+        """Scan once more and return the total; None if the folder does not exist now."""
         if folder is None or not folder.is_dir():
             return None
         for each in files(folder):
@@ -42,7 +42,7 @@ class WrittenFiles:
 
 
 def added_bytes(before: Seen | None, now: Seen) -> int:
-    """Return how much of a file is new. A file that was renamed has kept its time of change. File systems give the
+    """Return how many bytes of a file are new. A renamed file keeps its modification time. File systems give the
     inode of a deleted file to a new one, which has another path and another time."""
     if before is None or (before.path != now.path and before.changed_ns != now.changed_ns):
         return now.size_bytes

@@ -50,7 +50,7 @@ CODES = ORACLE.codes
 
 
 class _Sums:
-    """The same question with sums as values: a sum that is too large does not show a number of events."""
+    """The same question with sums as values: a sum that is too large does not reveal a number of events."""
 
     values = (Value("cents", Kind.SUM),)
 

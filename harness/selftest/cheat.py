@@ -19,7 +19,7 @@ def recompute_digests(store: Store) -> None:
 
 
 def recompute_all(store: Store) -> None:
-    """Also rewrite what the history says of the files, and remove earlier verdicts, as if the run had left it so."""
+    """Also rewrite the history's records about the files, and remove earlier verdicts, as if nothing had changed."""
     if store.has(verdict_file.FILE):
         (store.path / verdict_file.FILE).unlink()
     run = StoredRun(store)

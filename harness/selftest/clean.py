@@ -40,7 +40,7 @@ def tried(folder: Path, runs: int, seed: int, say: Callable[[str], None]) -> lis
 
 
 def _flags(dials: Mapping[str, Any]) -> Iterator[str]:
-    """The flags in the form of `streamgauge run`."""
+    """Yield the flags in the form of `streamgauge run`."""
     for key, value in dials.items():
         if value is True:
             yield f"--{key}"
@@ -64,7 +64,7 @@ def drawn(dice: random.Random) -> dict[str, Any]:
 
 
 def _pause(dice: random.Random) -> str:
-    """The whole engine stands still for a while."""
+    """Draw a fault that pauses the whole engine for a while."""
     held, at = (spelled(dice.choice(times_ms), dice) for times_ms in (PAUSES_MS, PAUSED_AT_MS))
     return f"pause(for={held})@t>={at}"
 

@@ -45,7 +45,7 @@ def honest_run(spec: RunSpec) -> RunFacts:
         expectation=Expectation(right, right),
         observed=Observed(right, ()),
         watched=None,
-        blind="nobody looked",
+        blind="the results were not polled",
     )
 
 

@@ -1,4 +1,4 @@
-"""The selftest: all planted bugs on the real checker and on wrong ones."""
+"""Runs the selftest: all planted bugs on the real checker and on wrong ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from harness.selftest import clean, planted, sinks, stored
 from harness.selftest.mutants import Mutant, mutants
 from harness.selftest.report import EXPECTED, Report, Tried, words_of
 
-MISSING = "nothing: expected.toml does not have it"
+MISSING = "nothing: it is missing from expected.toml"
 UNTRIED = "nothing: it was not tried"
-KILLED, SURVIVED = "killed", "SURVIVED: no planted bug tells it from the real one"
+KILLED, SURVIVED = "killed", "SURVIVED: no planted bug distinguishes it from the real one"
 
 Say = Callable[[str], None]
 
@@ -47,16 +47,16 @@ def by_hand() -> list[Tried]:
 
 def in_fake_runs(folder: Path, say: Say) -> list[Tried]:
     """Compare runs of the fake engine, and stored runs whose files were changed."""
-    say("reference sinks of known class on the fake engine")
+    say("reference sinks on the fake engine")
     seen = dict(sinks.outcomes(folder))
-    say("results, samples and logs of a stored run, changed")
+    say("a stored run with changed results, samples and logs")
     seen |= dict(stored.outcomes(folder))
     return list(_compared(seen, expected(), (*sinks.PARTS, *stored.PARTS)))
 
 
 def on_mutants(say: Say) -> list[Tried]:
     """Run each wrong checker on all cases that are assembled by hand."""
-    say("checkers that are wrong on purpose")
+    say("wrong checkers")
     told = {name: words for part in expected().values() for name, words in part.items()}
     return [Tried("mutants", mutant.name, KILLED, _fate(mutant, told)) for mutant in mutants()]
 
@@ -66,14 +66,14 @@ def conclude_in_words(case: RunFacts) -> str:
 
 
 def _fate(mutant: Mutant, told: dict[str, str]) -> str:
-    """The cases are assembled again for each mutant, because the late rule is a part of some."""
+    """Judge all cases with the mutant. They are assembled again, because some use the rule for late events."""
     with mutant.planted():
         dead = any(conclude_in_words(case) != told.get(name) for name, case in planted.planted())
     return KILLED if dead else SURVIVED
 
 
 def _compared(seen: dict[str, str], matrix: dict[str, dict[str, str]], parts: tuple[str, ...]) -> Iterator[Tried]:
-    """Yields the tried cases in the order of the matrix, then untried entries, then cases without an entry."""
+    """Yield all entries of the matrix in its order, tried or not, then cases without an entry."""
     for part in parts:
         for name, words in matrix[part].items():
             yield Tried(part, name, words, seen.pop(name, UNTRIED))

@@ -68,7 +68,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _dipped(at_s: float, to: int | None = None, **more: Any) -> RunFacts:
-    """At one moment the first cell has a lower count than before, and a moment later the same as before."""
+    """Make the first cell show a lower count at one poll, and the old count at the next one."""
     seen_so_far = _seen_until(FIRST, at_s)
     return _inserted([(at_s, FIRST, seen_so_far - 1 if to is None else to), (at_s + 0.05, FIRST, seen_so_far)], **more)
 
@@ -85,13 +85,13 @@ def _visited(glitch: Glitch) -> RunFacts:
 
 
 def _one_too_many(cell: int, at_s: float) -> RunFacts:
-    """A count above the cell's final one, and a moment later the right one."""
+    """Make a cell show more than its final count at one poll, and the right count at the next one."""
     most = HONEST.log_ledger.count(cell) + 1
     return _inserted([(at_s, cell, most), (at_s + 0.05, cell, _seen_until(cell, at_s))])
 
 
 def _spike(cell: int, by: int, back: int = 0) -> RunFacts:
-    """A complete cell has a higher count, and a moment later the right one, or a lower one."""
+    """Make a complete cell show a higher count at one poll, and the right or a lower one at the next."""
     right = HONEST.log_ledger.count(cell)
     return _inserted([(25.0, cell, right + by), (25.4, cell, right + back), (25.8, cell, right)])
 
@@ -114,14 +114,14 @@ def _inserted(rows: list[tuple[float, int, int]], **more: Any) -> RunFacts:
 
 
 def _dated(moment: Callable[[int], int], *first: int) -> tuple[Progress, ...]:
-    """The engine's progress with other times: the first ones as given, the others computed."""
+    """Return the engine's progress with other times: the first ones as given, the others computed."""
     given = [*first, *(moment(line.at_ms) for line in HONEST.told[len(first) :])]
     return tuple(replace(line, at_ms=at_ms) for line, at_ms in zip(HONEST.told, given, strict=True))
 
 
 def _clock_set(by_ms: int) -> RunFacts:
-    """An engine that reports progress ten seconds late and shows a cell soon afterwards. Before the report the clock
-    that it uses is set to another time.
+    """Make the engine report progress ten seconds late and show a cell soon afterwards. Its clock is set to another
+    time before the report.
     """
     return _held_back(35.0, told=_dated(lambda ms: ms + 10_000 + by_ms), behind_ms=max(0, -by_ms))
 
@@ -133,7 +133,7 @@ def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> Run
 
 
 def _at_once(cell: int, at_s: float) -> RunFacts:
-    """A cell is visible only from then on, at once with its final count."""
+    """Make a cell visible only from then on, at once with its final count."""
     looked = _watched(HONEST)
     mine = looked.cell == cell
     last = mine & (looked.count == HONEST.log_ledger.count(cell))

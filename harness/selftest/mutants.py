@@ -88,7 +88,7 @@ def mutants() -> Iterator[Mutant]:
 
 
 def expected_cells_only(expected: Expectation, seen: Ledger) -> Differences:
-    """Look at expected windows only: the mistake of this program's ancestor."""
+    """Compare expected windows only: a mistake of this program's predecessor."""
     return [d for d in differences(expected, seen) if d.may]
 
 
@@ -154,7 +154,7 @@ def _mutant(name: str, holder: Any, attribute: str, value: object) -> Mutant:
 
 @contextmanager
 def _instead(holder: Any, attribute: str, value: object) -> Iterator[None]:
-    """Sets another value for a while. An inherited attribute is deleted afterwards."""
+    """Set another value for a while. An inherited attribute is deleted afterwards."""
     own = attribute in vars(holder)
     original = vars(holder).get(attribute)
     setattr(holder, attribute, value)
@@ -209,7 +209,7 @@ def _sums_of_all(case: RunFacts) -> Any:
 
 
 def _set_back_by(ms: int) -> Callable[[RunFacts], Any]:
-    """Assumes that the engine's clock was set back by this much, whatever was recorded."""
+    """Assume that the engine's clock was set back by this much, whatever was recorded."""
     done_ms = stale._done_ms
     return lambda case: done_ms(replace(case, behind_ms=ms))
 

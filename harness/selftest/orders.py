@@ -77,7 +77,7 @@ def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
 
 
 def _in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
-    """The position of each output if all are emitted in order of event time."""
+    """Return the position of each output if all are emitted in order of event time."""
     outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
     ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
     return {cell: position for position, cell in enumerate(dict.fromkeys(ordered))}

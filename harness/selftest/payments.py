@@ -79,7 +79,7 @@ def _planted() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _refunded(sent: Events, log: LogEvents, oracle: Oracle) -> NDArray[np.int64]:
-    """The cents of all, with the last payment of one cell changed so that the sum is 0."""
+    """Return the cents of all payments, with the last one of one cell changed so that the sum is 0."""
     cents, cell = sent[CENTS].copy(), log.cell[oracle.codes.keys(log.cell) >= oracle.groups]
     rows = np.flatnonzero(cell == cell[0])
     cents[rows[-1]] = -cents[rows[:-1]].sum()

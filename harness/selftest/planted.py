@@ -212,7 +212,7 @@ def evidence() -> Iterator[Planted]:
 
 
 def _final(lost: int = 0, permitted: int = 0) -> RunFacts:
-    """Results come when their window is closed, without evidence of late events. The last window is never closed.
+    """Make results come when their window is closed, without evidence of late events. The last window is never closed.
     `lost` windows before it are missing, and `permitted` events that may have been late.
     """
     log = HONEST.events
@@ -349,7 +349,7 @@ def checksummed() -> Iterator[Planted]:
 
 
 def _looked_into(*found: State, **more: Any) -> RunFacts:
-    """A batch per second, whose watermark follows the batches before. It makes nothing late."""
+    """Add a batch per second, whose watermark follows the batches before and makes nothing late."""
     ends = [_ends(batch) for batch in range(30)]
     batches = tuple(
         Batch(batch, dict(enumerate(taken)), _watermark_ms(batch - 1), at_ms=None) for batch, taken in enumerate(ends)
@@ -360,7 +360,7 @@ def _looked_into(*found: State, **more: Any) -> RunFacts:
 
 
 def _of_checkpoints(*found: State) -> RunFacts:
-    """An engine without batches, which reports its checkpoints."""
+    """Make the engine report checkpoints instead of batches."""
     told = tuple(
         Progress(EPOCH_MS + 1000 * number, number, 0, dict(enumerate(_ends(number))), _watermark_ms(number))
         for number in range(30)
@@ -369,17 +369,17 @@ def _of_checkpoints(*found: State) -> RunFacts:
 
 
 def _ends(batch: int) -> tuple[int, int]:
-    """Ten events per second, in two partitions by turns."""
+    """Return the end offsets of a batch: ten events per second, in two partitions by turns."""
     return 5 * (batch + 1), 5 * (batch + 1)
 
 
 def _watermark_ms(batch: int) -> int:
-    """The newest event before the batch is from the end of the last second."""
+    """Return the watermark before the batch: its newest event is from the end of the last second."""
     return max(0, EPOCH_MS + 1000 * batch - 100 - SPEC.watermark_ms)
 
 
 def _state(batch: int) -> State:
-    """The right state."""
+    """Return the right state."""
     log, kept = HONEST.events, KeptState(1, batch, _ends(batch), _watermark_ms(batch), 0)
     rows = below(log, kept.ends) & (log.closes_ms > kept.watermark_ms)
     return State(kept, Observed(ledger(log, rows), ()))
@@ -395,13 +395,13 @@ def _backfill(batch: Mapping[int, int], stream: dict[int, int] | None = None) ->
 
 
 def _killed(batch: Mapping[int, int], half: Mapping[int, int] | None) -> RunFacts:
-    """`half`: what it had written by then; None: it was not killed."""
+    """Add the kill of a batch job. `half` is what it had written by then; None: it was not killed."""
     stood = None if half is None else Observed(Ledger(half), ())
     return replace(_backfill(batch), spec=replace(HONEST.spec, backfill_kill=True), half_backfilled=stood)
 
 
 def _stopped(after: dict[int, int], before: dict[int, int] | None = None, **more: Any) -> RunFacts:
-    """The surplus and the lack of the results after the stop, and before it."""
+    """Give the results a surplus and a lack after the stop, and before it."""
     again = Observed(HONEST.log_ledger + Ledger(after), (), HONEST.observed.sums)
     first = Observed(HONEST.log_ledger + Ledger(before or {}), (), HONEST.observed.sums)
     return case(observed=first, after_stop=AfterStop(again), **more)
@@ -439,9 +439,9 @@ def late(limit: int | None, stolen: int) -> RunFacts:
 
 
 def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int | None = None) -> RunFacts:
-    """The engine names the events that it dropped, without the first `forgets` and with `adds` more. `early`: so many
-    of the dropped ones are not late by any honest reading of the log. `window`: it names each with a window, which is
-    off by so much.
+    """Make the engine name the events that it dropped, without the first `forgets` and with `adds` more. `early` of the
+    dropped ones are not late by any honest reading of the log. With `window`, it names a window for each, which is off
+    by so much.
     """
     whole = late(None, 0)
     log, gone = whole.events, whole.dropped
@@ -464,7 +464,7 @@ def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int 
 
 
 def _called_late() -> RunFacts:
-    """The engine left out an event that is not late by any honest reading of the log: the expectation keeps it."""
+    """Drop an event that is not late by any honest reading of the log: the expectation keeps it."""
     return case(
         expectation=Expectation(HONEST.log_ledger, HONEST.log_ledger),
         observed=Observed(HONEST.log_ledger - Ledger({FIRST: 1}), ()),
@@ -475,7 +475,7 @@ def _called_late() -> RunFacts:
 
 
 def _unmet() -> Iterator[Planted]:
-    """The input lacks what its scenario requires."""
+    """Yield runs whose input lacks what its scenario requires."""
 
     def about(name: Required, **more: Any) -> RunFacts:
         return case(spec=replace(SPEC, requires=(name,), conf={BOUND: "8"}), **more)
@@ -495,12 +495,12 @@ def _told(**values: int) -> tuple[Progress, ...]:
 
 
 def _results_unread(watched: Watched | None = HONEST.watched) -> RunFacts:
-    """Redis was gone at the end."""
+    """Make Redis unreachable at the end."""
     return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
 
 
 def _log_unread(change: dict[int, int] | None = None) -> RunFacts:
-    """Kafka was gone at the end; the content of the results is known."""
+    """Make Kafka unreachable at the end; the content of the results is known."""
     return as_far_as_read(
         case(
             events(0),
@@ -514,7 +514,7 @@ def _log_unread(change: dict[int, int] | None = None) -> RunFacts:
 
 
 def _mislaid(count: int) -> RunFacts:
-    """Results and expectation agree, and the log holds another number of events."""
+    """Make results and expectation agree, while the log holds another number of events."""
     wrong = HONEST.log_ledger - Ledger({FIRST: count})
     return case(expectation=Expectation(wrong, wrong), observed=Observed(wrong, ()))
 
@@ -538,7 +538,7 @@ def _ambiguous(cell: int) -> RunFacts:
 
 
 def _all_dropped(cell: int) -> RunFacts:
-    """All events of a cell were too late, and the engine wrote a 0 for it."""
+    """Make all events of a cell late, so that the engine wrote a 0 for it."""
     log = HONEST.events
     gone = HONEST.rows_of(cell)
     kept = ledger(log, ~gone)

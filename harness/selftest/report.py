@@ -30,7 +30,7 @@ class Tried:
 
     @property
     def planted(self) -> bool:
-        """True for a bug, as opposed to an honest case."""
+        """Return whether it is a bug, not an honest case."""
         return self.part not in (CLEAN, MUTANTS) and self.expected != Outcome.PASS.value
 
 
@@ -71,7 +71,7 @@ def lines(report: Report) -> list[str]:
     shown += [""] if report.wrong else []
     rows = [[part, str(len(tried)), str(sum(each.right for each in tried))] for part, tried in _parts(report.tried)]
     shown.append(table(rows, ("part", "tried", "as expected")))
-    return [*shown, "", f"{report.took_s:.0f} s, seed {report.seed}; what is expected: {short_path(EXPECTED)}"]
+    return [*shown, "", f"{report.took_s:.0f} s, seed {report.seed}; expected outcomes: {short_path(EXPECTED)}"]
 
 
 def as_object(report: Report) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _planted() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _seen(honest: RunFacts, *others: tuple[float, int, int]) -> RunFacts:
-    """All cells with their final counts, a second after the last of their events, and then some with another count."""
+    """Return polls of all cells with their final counts, a second after their last event, then some other counts."""
     end_ms = int(honest.sent_us.max()) // 1000
     rows = [(1.0, cell, count) for cell, count in honest.log_ledger.items()] + list(others)
     at_s, cells, counts = zip(*rows, strict=True)
@@ -124,7 +124,7 @@ def _trips(counts: Ledger, case: RunFacts) -> Ledger:
 
 
 def _newest(log: LogEvents) -> NDArray[np.bool_]:
-    """The last window of each event and value."""
+    """Select the rows of the last window of each event and value."""
     records, of_row = np.unique(log.record, return_inverse=True)
     newest_ms = np.zeros(len(records), dtype=np.int64)
     np.maximum.at(newest_ms, of_row, log.closes_ms)
@@ -137,7 +137,7 @@ def _later(counts: Ledger, by_ms: int, case: RunFacts) -> Ledger:
 
 
 def _first_fares(case: RunFacts) -> Ledger:
-    """A maximum of the first event of each cell alone."""
+    """Return a maximum of only the first event of each cell."""
     log = case.events
     order = np.lexsort((log.id, log.cell))
     first = np.zeros(len(log), dtype=np.bool_)
@@ -146,7 +146,7 @@ def _first_fares(case: RunFacts) -> Ledger:
 
 
 def _dropped_by_their_own_time(honest: RunFacts, sent: Events) -> Iterator[tuple[str, RunFacts]]:
-    """Some events are older than those around them, and in time for their windows: the job drops them all the same."""
+    """Make the job drop events that are older than those around them, but in time for their windows."""
     is_old = sent["event_id"] % EACH_LATE == EACH_LATE - 1
     log = in_cells({**sent, times.OWN: sent[times.OWN] - LATE_MS * is_old}, honest.oracle)
     whole, none = folded(honest.oracle, log), np.zeros(len(log), dtype=np.bool_)

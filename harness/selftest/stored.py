@@ -40,7 +40,7 @@ def outcomes(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _as_the_run_left_it(change: Change) -> Change:
-    """Recomputes the digests of the changed files and removes the verdict: nothing reveals the change."""
+    """Recompute the digests of the changed files and remove the verdict: nothing reveals the change."""
 
     def apply(store: Store) -> None:
         change(store)
@@ -50,7 +50,7 @@ def _as_the_run_left_it(change: Change) -> Change:
 
 
 def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
-    """Changes the rows of a table; a change that returns nothing has changed them in place. The second reading of the
+    """Change the rows of a table; a change that returns nothing has changed them in place. The second reading of the
     results gets the same change.
     """
 
@@ -66,7 +66,7 @@ def _rows(name: str, change: Callable[[Rows], Rows | None]) -> Change:
 
 
 def _counts(rows: Rows) -> Rows:
-    """The counts of ordinary keys, the smallest window first, without the harness' own opening events."""
+    """Return the counts of ordinary keys, the smallest window first, without the harness' own opening events."""
     own = {row["key"] for row in rows if row["key"].startswith(PREFIX)}
     counts = [row for row in rows if PREFIX + row["key"] in own and int(row["value"]) > 1]
     return sorted(counts, key=lambda row: (int(row["field"]), row["key"]))[1:]
@@ -89,14 +89,14 @@ def _field(spell: Callable[[int], str]) -> Callable[[Rows], None]:
 
 
 def _change_places(rows: Rows) -> None:
-    """Swaps two windows of a key with different counts."""
+    """Swap two windows of a key with different counts."""
     one = _counts(rows)[0]
     other = next(row for row in _counts(rows) if row["key"] == one["key"] and row["value"] != one["value"])
     one["value"], other["value"] = other["value"], one["value"]
 
 
 def _without_last_window(rows: Rows) -> Rows:
-    """Removes the last window of the load; the one after it has the harness' own events."""
+    """Remove the last window of the load; the one after it has the harness' own events."""
     last = sorted({row["field"] for row in _counts(rows)}, key=int)[-2]
     return [row for row in rows if row["field"] != last]
 
@@ -107,7 +107,7 @@ def _without_key(rows: Rows) -> Rows:
 
 
 def _as_string(rows: Rows) -> Rows:
-    """Replaces the hash of a key by a text."""
+    """Replace the hash of a key by a text."""
     gone = _counts(rows)[0]["key"]
     return [*_without_key(rows), {"key": gone, "field": "", "value": "7", "kind": "string"}]
 
@@ -121,7 +121,7 @@ def _more(**row: str) -> Callable[[Rows], Rows]:
 
 
 def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """Repeats a cell after all others, with some of it written differently."""
+    """Repeat a cell after all others, with some of it written differently."""
 
     def change(rows: Rows) -> Rows:
         return [*rows, _spelled(_counts(rows)[0], spell)]
@@ -130,7 +130,7 @@ def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
 
 
 def _before(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """Does the same as `_again`, before all others."""
+    """Do the same as `_again`, before all others."""
 
     def change(rows: Rows) -> Rows:
         return [_spelled(_counts(rows)[0], spell), *rows]
@@ -205,7 +205,7 @@ RESULTS: Mapping[str, Change] = {
 
 
 def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
-    """The last row that raised a count above an earlier one: the harness' own closing events come all at once."""
+    """Return the last row that raised a count above an earlier one: our own closing events come all at once."""
     before: set[tuple[int, int]] = set()
     found = 0
     for index, row in enumerate(rows):
@@ -216,13 +216,13 @@ def _last_of_a_cell(rows: Rows) -> tuple[int, Row]:
 
 
 def _step_back(rows: Rows) -> Rows:
-    """Just before its last change a cell disappears for a moment."""
+    """Make a cell disappear for a moment just before its last change."""
     index, row = _last_of_a_cell(rows)
     return [*rows[:index], {**row, "count": 0}, *rows[index:]]
 
 
 def _at_the_start(rows: Rows) -> Rows:
-    """A cell has only its final count, before anything was sent."""
+    """Give a cell only its final count, before anything was sent."""
     _, row = _last_of_a_cell(rows)
     cell = (row["campaign"], row["window_ms"])
     others = [each for each in rows if (each["campaign"], each["window_ms"]) != cell]
@@ -230,7 +230,7 @@ def _at_the_start(rows: Rows) -> Rows:
 
 
 def _at_the_end(rows: Rows) -> Rows:
-    """A cell of the first window has only its final count, a minute after everything."""
+    """Give a cell of the first window only its final count, a minute after everything."""
     window = sorted({row["window_ms"] for row in rows})[1]
     last = max((row for row in rows if row["window_ms"] == window), key=lambda row: (row["count"], row["campaign"]))
     others = [r for r in rows if (r["campaign"], r["window_ms"]) != (last["campaign"], window)]
@@ -245,12 +245,12 @@ SEEN_MEANWHILE: Mapping[str, Change] = {
 
 
 def _one_other(rows: Rows) -> int:
-    """A record that does not count."""
+    """Select a record that does not count."""
     return next(index for index, row in enumerate(rows) if row["kind"] == BESIDE)
 
 
 def _one_view(rows: Rows) -> int:
-    """A record that counts, of a key without the harness' own events."""
+    """Select a record that counts, of a key without the harness' own events."""
     return next(index for index, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
@@ -292,7 +292,7 @@ def _record_altered(rows: Rows) -> None:
 
 
 def _record_moved(rows: Rows) -> None:
-    """Moves a record to another partition, so that another batch took it."""
+    """Move a record to another partition, so that another batch took it."""
     rows[_one_view(rows)]["partition"] += 1
 
 
@@ -310,7 +310,7 @@ def _without_lines(kind: str) -> Change:
 
 
 def _told(kind: str, change: Callable[[Row], None]) -> Change:
-    """Changes the lines of one kind in the history."""
+    """Change the lines of one kind in the history."""
 
     def apply(store: Store) -> None:
         path = store.path / HISTORY
@@ -369,7 +369,7 @@ def _json(name: str, change: Callable[[Any], None]) -> Change:
 
 
 def _as_of_schema_2(store: Store) -> None:
-    """Makes a new run look like one of schema 2, which had no digests."""
+    """Make a new run look like one of schema 2, which had no digests."""
     _json("owner.json", lambda owner: owner.update(schema=2))(store)
     _gone(digests.FILE)(store)
 
@@ -394,7 +394,7 @@ def _told_more(store: Store) -> None:
 
 
 def _never_judged(store: Store) -> None:
-    """Makes a run look as if it had been interrupted before its verdict."""
+    """Make a run look as if it had been interrupted before its verdict."""
     _without_lines(verdict_file.KIND)(store)
     for name in (verdict_file.FILE, digests.FILE):
         _gone(name)(store)

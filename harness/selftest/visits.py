@@ -45,7 +45,7 @@ def asked(workload: str) -> RunSpec:
 
 
 def _honest(workload: str, time: Time = EVENT_TIME) -> tuple[RunFacts, Callable[[Ledger], RunFacts]]:
-    """A run where everything is right, and a function that returns it with other results."""
+    """Return a run where everything is right, and a function that returns it with other results."""
     honest = honest_run(replace(asked(workload), time=time))
     return honest, lambda counts: replace(honest, observed=Observed(counts, ()))
 
@@ -66,7 +66,7 @@ def _sliding() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _late_for_some() -> Iterator[tuple[str, RunFacts]]:
-    """Events that are late for one window and in time for the next, as the engine itself reports."""
+    """Yield runs with events that are late for one window and in time for the next, as the engine itself reports."""
     yield "visits late for some of their windows, each of these named", named_by_window()
     yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
     yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
@@ -135,7 +135,7 @@ def _sessions() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _by_append() -> Iterator[tuple[str, RunFacts]]:
-    """A job that counts by the broker's timestamp."""
+    """Yield runs of a job that counts by the broker's timestamp."""
     honest, showing = _honest(PLAIN, "append")
     oracle, sent = honest.oracle, events(honest.spec.tape)
     elsewhere = _of_another_window(sent)
@@ -150,20 +150,20 @@ def _by_append() -> Iterator[tuple[str, RunFacts]]:
 
 
 def _of_another_window(sent: Events) -> NDArray[np.bool_]:
-    """The first event whose own window has ended when the broker appends it."""
+    """Select the first event whose own window has ended when the broker appends it."""
     first = int(np.flatnonzero(sent[times.OWN] // LENGTH_MS < sent[STAMPED] // LENGTH_MS)[0])
     return np.asarray(np.arange(len(sent[STAMPED])) == first)
 
 
 def _two_of_one_visitor(pages: Sequence[int], oracle: Oracle) -> tuple[int, int]:
-    """Cells of one key are adjacent, the older one first."""
+    """Return two adjacent cells of one key, the older one first."""
     keys = oracle.codes.keys(np.array(pages))
     row = int(np.flatnonzero(keys[1:] == keys[:-1])[0])
     return pages[row], pages[row + 1]
 
 
 def _moved(sent: Events) -> Events:
-    """Moves an event at the begin of a window into the window before, the result of `<=` instead of `<`."""
+    """Move an event at the begin of a window into the window before, the result of `<=` instead of `<`."""
     first = int(np.flatnonzero(sent["event_time_ms"] % STEP_MS == 0)[EVENTS // 60])
     moved = sent["event_time_ms"].copy()
     moved[first] -= 1
@@ -171,7 +171,7 @@ def _moved(sent: Events) -> Events:
 
 
 def _by_value(right: Ledger, oracle: Oracle) -> tuple[list[int], list[int]]:
-    """Keys are numbered value by value: all cells of the first value, then all of the second."""
+    """Order cells by value: all of the first value, then all of the second."""
     in_order = np.sort(right.cells)
     first = int((oracle.codes.keys(in_order) < oracle.groups).sum())
     return in_order[:first].tolist(), in_order[first:].tolist()

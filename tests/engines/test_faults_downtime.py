@@ -23,7 +23,7 @@ def test_a_fence_by_batch_number_loses_what_a_batch_has_more_when_it_is_planned_
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
     assert "exactly what batch 3 had more " in answer["sentence"]
     assert "when planned anew: the checkpoint had lost the first run" in answer["sentence"]
-    assert "planned anew, up to" in check(answer, "fault")["sentence"]
+    assert "with a new plan, up to" in check(answer, "fault")["sentence"]
 
 
 def test_a_commit_that_is_gone_makes_increments_count_that_batch_once_more(tmp_path):

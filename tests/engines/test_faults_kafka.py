@@ -16,7 +16,7 @@ def test_the_load_and_the_reference_survive_a_broker_that_is_killed(tmp_path):
     answer = run(tmp_path, "calm", *SHORT, "--engine", "reference", "--fault", "kafka-kill(for=5s)@t>=5s")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert "ended with exit code -9, and nobody listens" in check(answer, "fault")["sentence"]
+    assert "ended with exit code -9, and nothing listens" in check(answer, "fault")["sentence"]
 
 
 @pytest.mark.thorough

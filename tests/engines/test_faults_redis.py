@@ -16,7 +16,7 @@ def test_what_only_an_emptied_redis_had_is_lost_from_sparks_totals_and_cells_tou
     answer = run(tmp_path, *SHORT, "--fault", "redis-restart-empty@offset>=60%")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["lost"]), answer["sentence"]
-    assert "what was written before is gone" in check(answer, "fault")["sentence"]
+    assert "data from before is gone" in check(answer, "fault")["sentence"]
     assert {witness["seen"] for witness in check(answer, "lost")["witnesses"]} == {"0"}
 
 
@@ -25,7 +25,7 @@ def test_the_reference_stops_when_redis_is_gone_and_counts_all_of_the_log_again(
     answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "redis-kill@t>=5s")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert "what was written before is gone" in check(answer, "fault")["sentence"]
+    assert "data from before is gone" in check(answer, "fault")["sentence"]
 
 
 @pytest.mark.thorough

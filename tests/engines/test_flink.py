@@ -31,7 +31,7 @@ def test_a_cluster_passes_when_its_task_manager_is_killed_on_the_way(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill-executor@offset=50%")
 
     assert answer["verdict"] == "PASS", answer["sentence"]
-    assert "came instead; it went on" in check(answer, "fault")["sentence"]
+    assert "replaced it; it went on" in check(answer, "fault")["sentence"]
 
 
 def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):

@@ -67,7 +67,7 @@ def test_a_state_is_a_count_of_a_name_in_a_window(key, value):
     ],
 )
 def test_a_state_of_another_shape_ends_in_a_sentence(key, value):
-    with pytest.raises(SystemExit, match="no count of a name in a window: its key is struct<"):
+    with pytest.raises(SystemExit, match="not a count per name and window: its key is struct<"):
         shape_of(schema_of(key, value))
 
 

@@ -368,7 +368,7 @@ def test_a_clock_that_steps_again_and_again_is_told_in_a_few_words(tmp_path):
     for number in range(1, 101):
         clock_steps.tell(store, Oddity("step", number, 100, 100 * number))
 
-    assert clock_steps.in_words(store).endswith("0.1 s before the load; and 97 more of the kind")
+    assert clock_steps.in_words(store).endswith("0.1 s before the load; and 97 more like it")
     assert clock_steps.ahead_ms(store) == (0, 10_000)
 
 

@@ -214,7 +214,7 @@ def test_no_batch_of_a_group_is_waited_for(tmp_path):
     verdict = judged(tmp_path, {**JOB, "progress": "group", "fault": "kill@batch=3", "disorder": "none"})
 
     assert verdict.outcome is Outcome.UNKNOWN
-    assert "commits offsets to a group, which do not say when it is at" in verdict.sentence
+    assert "consumer group, and these do not show batch>=3" in verdict.sentence
 
 
 def test_an_engine_whose_machine_does_not_let_it_run_is_not_taken_for_one_that_reports_nothing(tmp_path, monkeypatch):

@@ -63,9 +63,9 @@ def test_a_system_that_lets_nobody_pin_is_told(monkeypatch):
 
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
 
-    assert pinning.placement().reason == "the system refuses: Operation not permitted"
+    assert pinning.placement().reason == "the system refuses to pin: Operation not permitted"
     monkeypatch.delattr(os, "sched_setaffinity")
-    assert pinning.placement().reason == "this system can't keep a process on one core"
+    assert pinning.placement().reason == "this system can't pin a process to a core"
 
 
 def test_all_threads_of_a_process_are_moved_once(job):

@@ -76,7 +76,7 @@ def test_the_parts_on_one_disk_need_their_room_together():
     total = sum(need.size for need in wanted) + disk_space.AS_GOOD_AS_FULL
 
     disk_space.refuse(wanted, one_disk(total))
-    with pytest.raises(NoRoomError, match=r"may need \d+ MB .*, and \d+ MB are free there\. .*--out.*TMPDIR"):
+    with pytest.raises(NoRoomError, match=r"may need \d+ MB .*, but only \d+ MB are free there\. .*--out.*TMPDIR"):
         disk_space.refuse(wanted, one_disk(total - 1))
 
 
@@ -564,7 +564,7 @@ def test_a_run_on_a_real_disk_of_60_mb_is_refused(disk, tmp_path, monkeypatch):
         "ad-impressions", {}, {}, lambda *_: replace(fake.MANIFEST, id="other", command=("other",))
     )
 
-    with pytest.raises(NoRoomError, match=r"and 6[0-3] MB are free there"):
+    with pytest.raises(NoRoomError, match=r"only 6[0-3] MB are free there"):
         one_run.drive(spec, manifest, disk.folder / "runs")
 
     assert list(disk.folder.iterdir()) == []

@@ -184,9 +184,9 @@ def test_presets_are_within_the_bounds_of_their_dials():
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ({"fault": "redis-pause(for=1s,for=4s)"}, "redis-pause has for twice: 1s and 4s"),
-        ({"fault": "none; kill@now"}, "`none` is no step of a plan and has no moment"),
-        ({"fault": "none@now"}, "`none` is no step of a plan and has no moment"),
+        ({"fault": "redis-pause(for=1s,for=4s)"}, "redis-pause sets for twice: 1s and 4s"),
+        ({"fault": "none; kill@now"}, "`none` can't be a step of a plan or have a moment"),
+        ({"fault": "none@now"}, "`none` can't be a step of a plan or have a moment"),
         ({"conf": ["a=1", "a=2"]}, "k=v, each key once, is expected"),
         ({"disorder": "mobile,late_share=0.1,late_share=0.2"}, "each dial once is expected"),
     ],

@@ -116,7 +116,7 @@ def standing(spark: Downed, batch: int = 4, point: str = "c1") -> Downed:
 
 
 def struck(text: str, spark: Downed, **changes) -> Fault:
-    """Up to the restart: asked to stand still, killed there, edited, started again."""
+    """Up to the restart: held, killed there, edited, started again."""
     fault = create(text, **changes)
     at(fault, spark)
     assert spark.story[-1] == "arm c1 0"
@@ -172,7 +172,7 @@ def test_a_batch_that_is_planned_anew_is_told_with_what_it_has_more(spark):
     at(fault, spark, 400)
 
     assert report_of(fault).replayed is None
-    assert "batch 3 was run again, planned anew, up to 900 records where it had been 40" in report_of(fault).proof
+    assert "again, with a new plan, up to 900 records instead of 40" in report_of(fault).proof
 
 
 def test_at_a_crash_point_it_is_the_batch_that_was_being_written(spark):
@@ -211,14 +211,14 @@ def test_an_engine_that_stops_loudly_gets_its_checkpoint_back_and_has_to_go_on(s
         "it stopped loudly: exit code 1, 'java.lang.IllegalStateException: nothing there; Caused by: java.io"
         in report.proof
     )
-    assert "its checkpoint was put back as it had been; it went on from 40 to 60 records" in report.proof
+    assert "its old checkpoint was restored; it went on from 40 to 60 records" in report.proof
 
 
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (FAILED, ", and its log says 'java.lang.IllegalStateException: nothing there; "),
-        (["12:51:17 WARN it waits"], "; its checkpoint was put back"),
+        (FAILED, ", and its log ends with 'java.lang.IllegalStateException: nothing there; "),
+        (["12:51:17 WARN it waits"], "; its old checkpoint was restored"),
     ],
 )
 def test_an_engine_that_hangs_is_helped_too_and_quoted_if_it_complains(spark, monkeypatch, log, words):
@@ -230,7 +230,7 @@ def test_an_engine_that_hangs_is_helped_too_and_quoted_if_it_complains(spark, mo
     assert (spark.checkpoint / "offsets" / "3").exists()
     spark.newest = told(60)
     at(fault, spark, 500_100)
-    assert f"it did nothing for 120 s{words}" in report_of(fault).proof
+    assert f"no progress for 120 s{words}" in report_of(fault).proof
 
 
 def test_who_is_patient_waits_longer_before_it_is_said_to_hang(spark):
@@ -245,7 +245,7 @@ def test_who_is_patient_waits_longer_before_it_is_said_to_hang(spark):
 def test_state_is_cut_in_the_file_that_has_to_be_loaded(spark):
     fault = struck("checkpoint-truncate-state@now", spark)
 
-    assert "state/0/1/4.zip has 450 of its 900 bytes, and its .crc is gone" in report_of(fault).proof
+    assert "state/0/1/4.zip has 450 of its 900 bytes; its .crc is deleted" in report_of(fault).proof
     assert len((spark.checkpoint / "state" / "0" / "1" / "4.zip").read_bytes()) == 450
     assert len((spark.checkpoint / "state" / "0" / "1" / "5.zip").read_bytes()) == 900
     assert not (spark.checkpoint / "state" / "0" / "1" / ".4.zip.crc").exists()
@@ -335,7 +335,7 @@ def test_a_copy_is_taken_and_put_back_some_batches_later(spark):
 
     report = report_of(fault)
     assert (report.healed, report.batch, report.replayed) == (True, 4, True)
-    assert "with batch 5 committed, is now the copy in which 3 is the last one" in report.proof
+    assert "had committed batch 5; the restored copy ends at batch 3" in report.proof
     assert [each.name for each in spark.checkpoint.parent.iterdir() if each.is_dir()] == ["cp"]
 
 
@@ -359,7 +359,7 @@ def test_what_has_nothing_more_to_write_is_not_waited_for(spark):
 
     assert fault.over()
     assert not report_of(fault).landed
-    assert "it was let go, and nothing was done to it" in report_of(fault).proof
+    assert "withdrawn, and nothing was changed" in report_of(fault).proof
 
 
 class Disk:
@@ -394,7 +394,7 @@ def test_what_was_committed_while_the_disk_was_full_is_no_sign_that_it_goes_on(s
 
     spark.newest = told(60)
     at(fault, spark, 2500, disk)
-    assert "it had not stopped, and went on from 50 to 60 records" in report_of(fault).proof
+    assert "the engine did not stop; it went on from 50 to 60 records" in report_of(fault).proof
 
 
 def test_with_nothing_left_to_do_no_disk_is_filled(spark, monkeypatch):
@@ -405,7 +405,7 @@ def test_with_nothing_left_to_do_no_disk_is_filled(spark, monkeypatch):
 
     assert disk.ballast == 0
     assert not report_of(fault).reachable
-    assert "all had been done already" in report_of(fault).proof
+    assert "already been processed" in report_of(fault).proof
 
 
 def test_a_full_disk_is_kept_full_and_freed(spark, monkeypatch):
@@ -425,9 +425,9 @@ def test_a_full_disk_is_kept_full_and_freed(spark, monkeypatch):
 
     report = report_of(fault)
     assert (report.landed, report.healed) == (True, True)
-    assert "a write to it is answered by ENOSPC, No space left on device" in report.proof
-    assert "5,000 bytes are free again; it had stopped and was started again (2 times)" in report.proof
-    assert "and went on from 40 to 60 records" in report.proof
+    assert "a write to it fails: ENOSPC, No space left on device" in report.proof
+    assert "5,000 bytes are free again; the engine stopped and was restarted (2 times)" in report.proof
+    assert "it went on from 40 to 60 records" in report.proof
 
 
 @pytest.mark.skipif(bool(small_disk.impossible()), reason="no tmpfs can be mounted here")
@@ -497,7 +497,7 @@ def test_what_stops_loudly_after_a_change_gets_its_old_orders_back(spark):
 
     assert spark.changes == [{"sink": "fenced"}, {"sink": "absolute"}]
     assert "it stopped loudly: exit code 1" in report_of(fault).proof
-    assert "it got back sink = absolute; it went on from 40 to 60 records" in report_of(fault).proof
+    assert "its old config was restored: sink = absolute; it went on from 40 to 60 records" in report_of(fault).proof
 
 
 def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
@@ -509,20 +509,20 @@ def test_what_a_checkpoint_pins_is_told_from_its_plans(spark):
     at(fault, spark, 300)
     at(fault, spark, 400)
 
-    assert "spark.sql.shuffle.partitions is 2 in its plans, and was the same before" in report_of(fault).proof
+    assert "spark.sql.shuffle.partitions = 2; before the restart it was the same" in report_of(fault).proof
 
 
 @pytest.mark.parametrize(
     ("text", "manifest", "why"),
     [
-        ("checkpoint-gap@now", replace(SPARK, evidence="none"), "no checkpoint whose files are known"),
+        ("checkpoint-gap@now", replace(SPARK, evidence="none"), "no checkpoint in a format"),
         ("checkpoint-gap@now", replace(SPARK, resumes=False), "does not resume"),
-        ("checkpoint-gap@c4", SPARK, "at c4 nothing stands still"),
-        ("checkpoint-restore-older@now", replace(SPARK, sinks=(replace(CLAIM, crash_points=()),)), "stand still at c1"),
-        ("change-sink(to=fence)@now", SPARK, "no sink 'fence', it has absolute, fenced (nearest: 'fenced')"),
-        ("change-sink(to=absolute)@now", SPARK, "what it has already: sink = absolute"),
-        ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine does not know streamgauge.parser"),
-        ("change-slots@now", replace(SPARK, id="mine", ivy=""), "mine does not know a master"),
+        ("checkpoint-gap@c4", SPARK, "not held at c4"),
+        ("checkpoint-restore-older@now", replace(SPARK, sinks=(replace(CLAIM, crash_points=()),)), "held at c1"),
+        ("change-sink(to=fence)@now", SPARK, "no sink 'fence'; its sinks are absolute, fenced (nearest: 'fenced')"),
+        ("change-sink(to=absolute)@now", SPARK, "already has sink = absolute"),
+        ("change-code@now", replace(SPARK, id="mine", ivy=""), "mine has no setting streamgauge.parser"),
+        ("change-slots@now", replace(SPARK, id="mine", ivy=""), "mine has no setting master"),
         ("change-trigger@now", replace(SPARK, progress=False), "reports no progress"),
     ],
 )
@@ -538,7 +538,7 @@ def test_a_disk_that_is_not_ours_is_not_filled(monkeypatch):
     monkeypatch.setattr(small_disk, "impossible", lambda: "mount: only root can do that")
     fault = create("checkpoint-disk-full@now", checkpoint="/data/checkpoints")
 
-    assert "lies at /data/checkpoints, which is not ours to fill" in report_of(fault).proof
+    assert "is at /data/checkpoints, whose disk" in report_of(fault).proof
     assert "no small disk can be mounted here: mount: only root can do that" in report_of(fault).proof
     assert registry.wants_own_disk(parse("kill@now; checkpoint-disk-full@now"))
     assert not registry.wants_own_disk(parse("kill@now"))

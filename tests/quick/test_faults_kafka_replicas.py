@@ -158,7 +158,7 @@ def test_one_broker_has_nobody_to_hand_over_to_and_of_three_none_is_all_of_kafka
 
     assert (one.reachable, three.reachable) == (False, False)
     assert "has one broker" in one.proof
-    assert "wants three brokers" in three.proof
+    assert "needs three brokers" in three.proof
 
 
 # What is left behind for the judge.

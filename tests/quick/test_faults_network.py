@@ -127,7 +127,7 @@ def test_only_what_a_plan_names_is_led_through_a_proxy():
         ("net-latency(side=up)@now", "side = 'up' is not one of request, reply, both"),
         ("net-latency(ms=fast)@now", "'fast' is not a whole number"),
         ("net-latency(for=5)@now", "'5' is not a time"),
-        ("redis-reset-reply(link=kafka)@now", "no option of redis-reset-reply"),
+        ("redis-reset-reply(link=kafka)@now", "redis-reset-reply has no option"),
         ("net-limit@c2", "can't wait for c2"),
     ],
 )
@@ -141,9 +141,9 @@ def test_what_is_not_understood_is_named(text, named):
 @pytest.mark.parametrize(
     ("text", "changes", "why"),
     [
-        ("net-reset@now", {"redis": "redis://elsewhere/0"}, "redis is an existing one"),
-        ("net-reset(link=kafka)@now", {"kafka": "elsewhere:9092"}, "kafka is an existing one"),
-        ("redis-reset-reply@now", {"redis": "redis://elsewhere/0"}, "redis is an existing one"),
+        ("net-reset@now", {"redis": "redis://elsewhere/0"}, "existing server for redis"),
+        ("net-reset(link=kafka)@now", {"kafka": "elsewhere:9092"}, "existing server for kafka"),
+        ("redis-reset-reply@now", {"redis": "redis://elsewhere/0"}, "existing server for redis"),
     ],
 )
 def test_a_strangers_service_is_not_led_through_a_proxy(scene, text, changes, why):
@@ -178,7 +178,7 @@ def test_latency_lands_when_an_old_connection_suffers_it_and_is_over_when_it_is_
 
     assert landed.landed
     assert healed.healed
-    assert "answered in 1.0 ms; the same connection now took 204 ms for it (at least 200 ms)" in healed.proof
+    assert "answered in 1.0 ms; the same connection now took 204 ms for a probe (at least 200 ms)" in healed.proof
 
 
 def test_latency_that_no_connection_of_the_engine_suffers_has_not_landed(scene):
@@ -238,7 +238,7 @@ def test_a_reset_lands_on_the_engine_and_on_ours(scene):
     scene.reset = False
 
     assert report.landed
-    assert "2 connections of the engine, and ours, which says ConnectionResetError" in report.proof
+    assert "2 connections of the engine, and ours, which raised ConnectionResetError" in report.proof
     scene.poll(fault)
     assert scene.poll(fault).healed
 
@@ -259,7 +259,7 @@ def test_a_lost_reply_lands_when_redis_has_executed_more_than_was_answered(scene
     report = scene.poll(fault)
 
     assert report.landed
-    assert "1 connection reset by the proxy, 100 bytes of replies dropped" in report.proof
+    assert "1 connection reset by the proxy, which dropped 100 bytes of replies" in report.proof
     assert "executed 25 of 25 HINCRBY that were never answered" in report.proof
 
 

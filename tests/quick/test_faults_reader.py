@@ -91,7 +91,7 @@ def test_one_that_nobody_answers_did_not_land(monkeypatch):
 def test_results_that_lie_elsewhere_are_no_matter_of_it():
     fault = create(replace(SPEC, sink="default", fault=parse("read-results@now")), replace(OURS, results="command"))
 
-    assert fault.needs == ("scripted leaves its results in command, not redis:compact",)
+    assert fault.needs == ("scripted writes its results to command, not redis:compact",)
 
 
 def test_a_world_without_redis_has_none():

@@ -184,11 +184,11 @@ def test_usual_records_prove_nothing_and_those_of_the_fault_do():
         (strike(Future, "input-future"), [record(time_ms=3_600_000)], "dated 3,600 s after"),
         (strike(Poison, "input-poison"), bad, "5 of 1,005 records"),
         (strike(Duplicates, "input-duplicates"), usual[:5], "5 events were read from Kafka more than once"),
-        (strike(Skew, "input-skew"), hot, "were of ad hot"),
+        (strike(Skew, "input-skew"), hot, "refer to ad hot"),
         (
             strike(Silent, "input-silent(for=5s)"),
             [record(event=3 << INDEX_BITS, sent_ms=at) for at in (0, 4500)],
-            "nothing of ad server 3 came to Kafka for 4.5 s",
+            "ad server 3 sent nothing to Kafka for 4.5 s",
         ),
     ]
     for each, records, proof in cases:
@@ -204,7 +204,7 @@ def test_the_ends_of_partitions_prove_a_burst_and_an_idle_partition():
     assert "300 records/s" in burst.moved(Ends(0, {0: 0, 1: 0}), Ends(1000, {0: 150, 1: 150}))
     assert idle.moved(Ends(0, {0: 5, 1: 0}), Ends(1000, {0: 6, 1: 60})) == ""
     assert idle.moved(Ends(0, {0: 5, 1: 0}), Ends(1000, {0: 5, 1: 0})) == ""
-    assert "the others got 60" in idle.moved(Ends(0, {0: 5, 1: 0}), Ends(1000, {0: 5, 1: 60}))
+    assert "the others received 60" in idle.moved(Ends(0, {0: 5, 1: 0}), Ends(1000, {0: 5, 1: 60}))
 
 
 def test_the_partition_that_falls_idle_is_the_one_that_is_watched():

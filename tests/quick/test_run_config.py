@@ -53,7 +53,7 @@ def test_a_job_that_is_never_told_ends_with_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(run_config, "PATIENCE_S", 0.0)
     config = run_config.read_config(str(EARLY.write(tmp_path)))
 
-    with pytest.raises(SystemExit, match=r"engine.json still does not say where Kafka is"):
+    with pytest.raises(SystemExit, match=r"engine.json still has no address of Kafka"):
         run_config.await_services(config)
 
 

@@ -117,7 +117,7 @@ def test_a_plan_that_differs_in_more_than_its_source_is_another_one(tmp_path):
 
 
 def test_without_a_plan_there_is_nothing_to_go_on_from(tmp_path):
-    with pytest.raises(SystemExit, match="nothing to go on from"):
+    with pytest.raises(SystemExit, match="no plan of a batch to continue from"):
         spark_history.hand_over(tmp_path, BEGINS)
 
 

@@ -133,9 +133,9 @@ TRIED = [
     ("kafka-restart", "ended with exit code 143", 0),
     ("kafka-pause(for=500ms)", "it is in state T; SIGCONT, and it answers", 0),
     ("kafka-delete-records(share=50%, for=100ms)", "begins at ", None),
-    ("kafka-topic-recreate", "its id was ", None),
+    ("kafka-topic-recreate", "its id changed from ", None),
     ("kafka-add-partitions(count=2)", "4 (1 record), 5 (1 record)", 0),
-    ("kafka-aborted-transaction(records=100, for=200ms)", "less than there is in partitions 0 (", 0),
+    ("kafka-aborted-transaction(records=100, for=200ms)", "to the end of partitions 0 (", 0),
 ]
 REPLICAS = [
     ("kafka-leader-change(for=100ms)", "is led by broker ", 0),

@@ -1,4 +1,4 @@
 """The shared parts of the jobs of all workloads: run config, progress, crash points, sinks.
 
-A job is a program of its own, thus it imports nothing of the harness.
+A job is a separate program, so it imports nothing of the harness.
 """

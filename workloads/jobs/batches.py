@@ -1,7 +1,7 @@
-"""A job as a batch: it counts the topic from its beginning up to now, again and again when there are new records.
+"""A job in batches: each counts the topic from its beginning up to now, as soon as there are new records.
 
-It keeps nothing between two batches, thus a crash can't corrupt anything: a result that is written twice is the same
-both times. The price is that each batch reads everything again.
+It keeps no state between two batches, so a crash can't corrupt anything: a result that is written twice is the same
+both times. The cost is that each batch reads everything again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Offsets = dict[str, int]  # partition -> first offset after the batch
 
 
 def until_told() -> threading.Event:
-    """Return an event that SIGTERM sets. A batch that has begun is finished."""
+    """Return an event that SIGTERM sets. A batch in progress is finished."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     return told
@@ -28,8 +28,8 @@ def until_told() -> threading.Event:
 def run(
     told: threading.Event, ends_now: Callable[[], Offsets], count: Callable[[Offsets, int], None], path: str
 ) -> None:
-    """Count batch after batch until SIGTERM. `count` counts all records below these offsets as the batch of this
-    number. `path` is the file for progress.
+    """Count batch after batch until SIGTERM. `count` gets a batch number and the offsets up to which it counts all
+    records. `path` is the file for progress.
     """
     progress, done = ProgressLog(path), Offsets()
     batch = progress.next_batch()

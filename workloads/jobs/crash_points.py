@@ -38,7 +38,7 @@ class CrashPoints:
         return bool(point == wanted["point"] and batch >= wanted["batch"])
 
     def _announce(self, point: str, batch: int) -> None:
-        """On disk and complete before the crash."""
+        """Write the announcement to disk completely before the crash."""
         announcement = self.order.with_name(self.order.name + ".reached")
         half_done = announcement.with_suffix(".tmp")
         with half_done.open("w", encoding="utf-8") as file:

@@ -3,7 +3,7 @@
     2026-11-24/3-000000000000-000000000500.json.gz     the records 0 to 499 of partition 3, a line each
 
 There is a folder for each day. The name of a file defines its content, so that a torn, missing, duplicate or foreign
-file is found before anything is counted. Some engines read files by age, thus the order of ages must be the order of
+file is found before anything is counted. Some engines read files by age, so the order of ages must be the order of
 records.
 """
 
@@ -62,7 +62,7 @@ def starting_offsets(config: Config) -> dict[str, int]:
 def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> list[str]:
     """List in words why these files do not hold each record below those ends once. An event has all of `fields`."""
     found = {path: stretch_of(path.name) for path in files_of(folder)}
-    named = "PARTITION-FIRST-END.json with END behind FIRST"
+    named = "PARTITION-FIRST-END.json with END above FIRST"
     wrong = [f"{path.name} is not named {named}" for path, stretch in found.items() if not stretch]
     known = {path: stretch for path, stretch in found.items() if stretch}
     for partition in sorted({*ends, *(stretch.partition for stretch in known.values())}):
@@ -72,16 +72,19 @@ def wrong_with(folder: Path, ends: Mapping[int, int], fields: Sequence[str]) -> 
 
 
 def _gaps(own: Sequence[tuple[Path, Stretch]], partition: int, end: int) -> Iterator[str]:
-    """Records between two files, or in both."""
+    """Yield sentences about records in no file, or in two."""
     border = Path(), Stretch(partition, end, end)
     for (path, one), (next_path, other) in pairwise(((Path(), Stretch(partition, 0, 0)), *own, border)):
         if one.end < other.first:
-            yield f"records {one.end:,} to {other.first - 1:,} of partition {partition} lie in no file"
+            yield f"records {one.end:,} to {other.first - 1:,} of partition {partition} are in no file"
         elif one.end > other.first and next_path.name:
             both = f"{path.name} and {next_path.name}"
-            yield f"records {other.first:,} to {min(one.end, other.end) - 1:,} of partition {partition} lie in {both}"
+            yield (
+                f"records {other.first:,} to {min(one.end, other.end) - 1:,} of partition {partition} are in both "
+                f"{both}"
+            )
         elif one.end > other.first:
-            last = f"record {one.end - 1:,}, and {end:,} of partition {partition} should lie in files"
+            last = f"record {one.end - 1:,}, but only {end:,} records of partition {partition} should be in files"
             yield f"{path.name} goes on to {last}"
 
 
@@ -100,11 +103,11 @@ def _wrong_in(path: Path, stretch: Stretch, fields: Sequence[str]) -> str:
     except (OSError, EOFError, zlib.error) as error:
         return f"is torn: {error}"
     if lines == [b""]:
-        return f"is empty, and should hold {wanted:,} records"
+        return f"is empty, but should hold {wanted:,} records"
     if lines.pop() != b"":
         return f"is torn: its last line, {len(lines) + 1:,} of {wanted:,}, has no end"
     if len(lines) != wanted:
-        return f"holds {len(lines):,} records, and should hold {wanted:,}"
+        return f"holds {len(lines):,} records, but should hold {wanted:,}"
     if len(lines) < FEWEST_LINES or any(_has(line, fields) for line in lines):
         return ""
     return f"holds no event: no line has all of {', '.join(fields)}"

@@ -2,8 +2,8 @@
 
 `foreachBatch` is at least once: after a crash between write and commit the same batch is run again. `absolute` is safe,
 because it writes totals that stay the same. `fenced` stores per key the last batch, in the same step in which it adds.
-`increment` just adds, and is wrong then: the harness has to find that. The harness also has to find
-`increment-retrying`, whose connection sends again: that is wrong without any crash.
+`increment` only adds and is wrong after a replay: the harness must find that. The harness must also find
+`increment-retrying`, whose connection repeats commands: that is wrong without any crash.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def write_batch(
 ) -> None:
     """Write rows of (key, window start in ms, count) in two halves, so that a crash can hit between them."""
     cells = by_key(rows)
-    if len(cells) < 2:  # there are no halves, thus no crash points
+    if len(cells) < 2:  # there are no halves, so no crash points
         sink(client, batch, cells)
         return
     keys = sorted(cells)

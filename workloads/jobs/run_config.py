@@ -26,10 +26,10 @@ def engine_options(config: Config) -> dict[str, str]:
 
 
 def await_services(config: Config) -> None:
-    """Wait until the run config has the addresses of Kafka and Redis. They are up by then."""
+    """Wait until the run config has the addresses of Kafka and Redis, which are up by then."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not config["kafka"]["bootstrap"]:
         if time.monotonic() > deadline_s:
-            sys.exit(f"After {PATIENCE_S:.0f} s {config['config_path']} still does not say where Kafka is.")
+            sys.exit(f"After {PATIENCE_S:.0f} s {config['config_path']} still has no address of Kafka.")
         time.sleep(POLL_EVERY_S)
         config |= {key: value for key, value in read_config(config["config_path"]).items() if key in OF_SERVICES}

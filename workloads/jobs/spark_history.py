@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql import functions as F  # noqa: N812  (the usual name)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import history_files
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     counts: Column | None = None  # of event_time
 
 
-# Starts a query over some parts, each with its own watermark. The last argument: end when they are read.
+# Starts a query over some parts, each with its own watermark. The last argument: end once all is read.
 Start = Callable[[Sequence[Part], Config, bool], StreamingQuery]
 
 
@@ -134,7 +134,7 @@ def hand_over(checkpoint: Path, offsets: dict[str, dict[str, int]]) -> None:
     """Replace the files by Kafka in a checkpoint. No query may be running on it."""
     plan = _newest_plan(checkpoint)
     if plan is None:
-        sys.exit(f"The files were read, and {checkpoint} holds no plan of a batch: there is nothing to go on from.")
+        sys.exit(f"The files were read, but {checkpoint} holds no plan of a batch to continue from.")
     sources = checkpoint / "sources"
     lots, taken = sources / "0", sources / TAKEN
     if not taken.exists():  # a copy of the log of the files as evidence

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql import functions as F  # noqa: N812  (the usual name)
 from pyspark.sql.types import IntegralType, StringType, StructField, StructType
 
 from workloads.jobs import spark_stream
@@ -65,7 +65,7 @@ def shape_of(schema: StructType) -> tuple[StructField, StructField, StructField]
         counts = [field for field in value if isinstance(field.dataType, IntegralType)]
         if len(names) == len(windows) == 1 and counts:
             return names[0], windows[0], counts[0]
-    sys.exit(f"The state is no count of a name in a window: its key is {key.simpleString()}, {value.simpleString()}.")
+    sys.exit(f"The state is not a count per name and window: its key is {key.simpleString()}, {value.simpleString()}.")
 
 
 def is_window(field: StructField) -> bool:

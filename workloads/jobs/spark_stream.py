@@ -35,8 +35,8 @@ from workloads.jobs.run_config import OWN_OPTION, Config, await_services, engine
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
-# As on an executor of a cluster. In one JVM Spark survives a thread that runs out of memory, and if that was its
-# scheduler nothing moves any more.
+# As on an executor of a cluster. In one JVM Spark survives when a thread runs out of memory, but hangs if that thread
+# was its scheduler.
 ENDS_WITHOUT_HEAP = "-XX:+ExitOnOutOfMemoryError"
 STOP_PATIENCE_S = 5.0
 LOT = "logOffset"  # in the offset of a file source: the number of batches of files so far
@@ -113,7 +113,7 @@ def start(
 
 
 class Progress(StreamingQueryListener):
-    """Writes a line per batch. Spark reports a batch some time after its commit, thus a crash may lose the last
+    """Writes a line per batch. Spark reports a batch some time after its commit, so a crash may lose the last
     lines.
     """
 
