@@ -255,7 +255,7 @@ def in_words(pair: Pair, found: Ratio) -> str:
     if found.low <= 1 <= found.high:
         alike = max(found.high, 1 / found.low) <= SAME_WITHIN
         ending = ": raise --budget" if not alike else ""
-        verb = "cost the same" if alike else "can't be told apart by cost"
+        verb = "cost the same" if alike else "can't be distinguished by cost"
         return f"{pair.first} and {pair.second} {verb}: {three_digits(found.estimate)} times {span}{ending}"
     return f"{pair.first} costs {three_digits(found.estimate)} times {span} what {pair.second} does"
 

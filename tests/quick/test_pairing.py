@@ -69,7 +69,7 @@ def test_same_cost_is_said():
 def test_a_wide_interval_that_holds_1_is_not_called_the_same():
     found = pairing.in_words(Pair("spark", "flink"), Ratio(2.3, 0.1, 52.7, 0.5))
 
-    assert found.startswith("spark and flink can't be told apart")
+    assert found.startswith("spark and flink can't be distinguished")
     assert "--budget" in found
 
 
