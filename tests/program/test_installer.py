@@ -98,7 +98,7 @@ def running(pid: int) -> bool:
 
 
 def test_a_step_that_cannot_start_leaves_no_other_running(tmp_path):
-    first = step(tmp_path, "one", "echo $$ >pid; exec sleep 60")
+    first = step(tmp_path, "one", "echo $$ >pid.part; mv pid.part pid; exec sleep 60")
     second = Step("two", [str(tmp_path / "nothing")], tmp_path / "two.log")
     with (tmp_path / "lock").open("w") as lock, pytest.raises(FileNotFoundError):
         installer.run_side_by_side([first, second], lock)
