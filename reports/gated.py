@@ -13,7 +13,7 @@ import numpy as np
 from harness.experiments.folder import Folder
 from harness.experiments.gating.baseline import REFERENCE
 from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
-from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, kept
+from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, idle_of, kept
 from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
@@ -72,7 +72,7 @@ class Record:
 
     def values(self, metric: Metric) -> Mapping[str, list[float]]:
         """Return the measured values of each side's rounds."""
-        return by_side(self.rounds, SIDES, metric, self.rounds)
+        return by_side(self.rounds, SIDES, metric, idle_of(self.rounds, SIDES))
 
 
 def read(folder: Folder) -> Record:

@@ -15,8 +15,13 @@ NAMES = ("Repository", "Source", "Homepage")  # the first of them that has an ad
 
 def of(path: str) -> str:
     """Return the address of a file of the repository; "" if the project has no address."""
-    base = _of_project().rstrip("/")
+    base = address()
     return f"{base}/blob/HEAD/{path}" if base else ""
+
+
+def address() -> str:
+    """Return the address of the project, without a slash at its end; "" if it has none."""
+    return _of_project().rstrip("/")
 
 
 @cache

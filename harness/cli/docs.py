@@ -15,7 +15,6 @@ import sys
 import tempfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +29,7 @@ from harness.terminal import console
 from harness.terminal.command_end import cache_folder, short_path
 from harness.util.suggest import why
 from harness.util.texts import many
+from reports import project_url
 
 LOOPBACK = "127.0.0.1"
 PINS = ROOT / "requirements" / "docs.lock"
@@ -63,20 +63,11 @@ def docs(
 
 def _refuse_without_documents() -> None:
     if not IS_CHECKOUT:
+        place = project_url.address() or "the project's repository"
         raise UsageError(
             "The documents are in the folder docs of a checkout, and this program was installed from a wheel, which "
-            f"does not contain them. Read them at {_repository()}/tree/main/docs, or run this command in a checkout."
+            f"does not contain them. Read them at {place}/tree/main/docs, or run this command in a checkout."
         )
-
-
-def _repository() -> str:
-    """Return the address in the metadata of the installed program."""
-    try:
-        links = metadata("streamgauge").get_all("Project-URL") or []
-    except PackageNotFoundError:
-        links = []
-    found = dict(link.split(", ", 1) for link in links)
-    return str(found.get("Repository", "the project's repository")).rstrip("/")
 
 
 # ---------------------------------------------------------------- Building

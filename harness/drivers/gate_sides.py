@@ -207,10 +207,6 @@ class Sides:
         with ThreadPoolExecutor(len(self._sides)) as pool:
             return list(pool.map(do, self._sides.values()))
 
-    @property
-    def sent_events(self) -> int:
-        return sum(side.run.stretches * side.run.settings.stretch_events for side in self._sides.values())
-
     def rounds(self, most: int) -> Iterator[list[Round]]:
         """Yield one round of each side at a time, after writing it to disk, until the time for rounds is used up."""
         begun_s = time.monotonic()

@@ -20,7 +20,7 @@ import numpy as np
 
 from harness.engines import manifest as manifests
 from harness.experiments.gating.gate import Judged
-from harness.experiments.gating.rounds import COST, Round, Settings, by_side, by_start, idle_cores
+from harness.experiments.gating.rounds import COST, Round, Settings, by_side, by_start, idle_cores, idle_of
 from harness.measuring.ratio_by_start import FEWEST, ByStart, ratio, within
 from harness.measuring.stats import Ratio
 from harness.model import Outcome, UsageError
@@ -223,7 +223,8 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     if progress.broken:
         sentence = f"{pair.first} and {pair.second} ended early: {progress.broken}"
         return Measured(pair, Outcome.UNKNOWN, sentence, runs=runs)
-    starts = [own for each in by_start(rounds) if (own := by_side(each, pair.sides, COST, rounds))[pair.first]]
+    idle = idle_of(rounds, pair.sides)
+    starts = [own for each in by_start(rounds) if (own := by_side(each, pair.sides, COST, idle))[pair.first]]
     logs = [list(np.log(each[pair.first]) - np.log(each[pair.second])) for each in starts]
     if len(logs) < FEWEST:
         return Measured(pair, Outcome.UNKNOWN, _too_few(progress, len(logs)), runs=runs)

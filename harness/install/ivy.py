@@ -26,6 +26,7 @@ from harness.install.origin import HOW_TO_MEND
 from harness.install.progress import Amount
 from harness.model import HarnessError
 from harness.terminal.command_end import cache_folder
+from harness.util.wait import DeadlinePassed, wait_until
 
 # The launcher imports this at every start, so what only a fetch needs is imported by the functions that fetch.
 if TYPE_CHECKING:
@@ -131,16 +132,17 @@ def wait_for(cache: Path) -> Path:
     """Return Ivy as soon as it is on the disk. uv unpacks Spark's source into its cache before it builds and installs
     Spark, which takes much longer. It may not have verified the source yet, so Ivy has a pinned sum.
     """
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
-        unpacked = [jar for place in _UNPACKED for jar in cache.glob(place) if is_pinned(jar)]
-        if found := unpacked or _installed():
-            return found[-1]
-        time.sleep(POLL_S)
-    raise HarnessError(
-        f"The JVM artifacts wait for the Ivy inside Spark, and Spark was not installed within {DEADLINE_S} s. "
-        "The network may be slow or down. Start the same command again."
-    )
+
+    def found() -> list[Path]:
+        return [jar for place in _UNPACKED for jar in cache.glob(place) if is_pinned(jar)] or _installed()
+
+    try:
+        return wait_until(found, deadline_s=DEADLINE_S, what="the Ivy inside Spark", every_s=POLL_S)[-1]
+    except DeadlinePassed:
+        raise HarnessError(
+            f"The JVM artifacts wait for the Ivy inside Spark, and Spark was not installed within {DEADLINE_S} s. "
+            "The network may be slow or down. Start the same command again."
+        ) from None
 
 
 def is_pinned(jar: Path) -> bool:

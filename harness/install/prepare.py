@@ -43,9 +43,10 @@ from harness.install.installer import (
     run_step,
 )
 from harness.install.origin import ROOT
-from harness.install.progress import Amount, Part, Progress, size_below, tell
+from harness.install.progress import Amount, Part, Progress, tell
 from harness.model import Exit, HarnessError, UsageError
 from harness.terminal.command_end import COMPLETING, cache_folder, command_of, ended, own_words
+from harness.util.file_tree import size_below
 
 STAMP_NAME = "streamgauge.json"
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 BAR = 10  # characters
 GB = 1_000_000_000
@@ -47,20 +46,6 @@ class Part:
 
     name: str
     count: Callable[[], Amount]
-
-
-def size_below(folder: Path) -> int:
-    """Add up the sizes of the files below a folder. Files may come and go meanwhile."""
-    total, left = 0, [str(folder)]
-    while left:
-        with suppress(OSError), os.scandir(left.pop()) as entries:
-            for entry in entries:
-                with suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
-    return total
 
 
 class Pace:

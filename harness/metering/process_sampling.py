@@ -19,11 +19,12 @@ from pathlib import Path
 import psutil
 
 from harness.host import cgroup, cpu_starvation
-from harness.metering import hotspot_counters, written_files
+from harness.metering import hotspot_counters
 from harness.metering.cpu_books import Books, Cpu, Identity, Seen
 from harness.rundir.store import Store
 from harness.services.children import CHILD_VARIABLE
 from harness.services.owners import environment_of, start_of
+from harness.util.file_tree import size_below
 from harness.util.wait import ends_within
 
 PERIOD_S = 1.0
@@ -177,4 +178,4 @@ def folder_bytes(folder: Path | None) -> int | None:
     """Return the size of all files below a folder; None if it can't be read. Files may vanish meanwhile."""
     if folder is None or not folder.is_dir():
         return None
-    return sum(each.size_bytes for each in written_files.files(folder))
+    return size_below(folder)

@@ -7,21 +7,9 @@ growth counts.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Seen:
-    """One file in one scan."""
-
-    inode: tuple[int, int]  # with its device
-    path: str
-    changed_ns: int
-    size_bytes: int
+from harness.util.file_tree import Seen, files
 
 
 class WrittenFiles:
@@ -49,21 +37,3 @@ def added_bytes(before: Seen | None, now: Seen) -> int:
     if now.size_bytes > before.size_bytes:
         return now.size_bytes - before.size_bytes
     return 0 if now.changed_ns == before.changed_ns else now.size_bytes
-
-
-def files(folder: Path) -> Iterator[Seen]:
-    """Yield the files below a folder, at any depth. Files and folders may vanish meanwhile."""
-    waiting = [str(folder)]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        yield _seen(entry)
-
-
-def _seen(entry: os.DirEntry[str]) -> Seen:
-    told = entry.stat(follow_symlinks=False)
-    return Seen((told.st_dev, told.st_ino), entry.path, told.st_mtime_ns, told.st_size)

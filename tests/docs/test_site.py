@@ -26,6 +26,7 @@ from harness.engines import environments
 from harness.model import Exit, HarnessError
 from harness.services import owners
 from harness.terminal.command_end import ended
+from reports import project_url
 from reports.figures.style import COLOURS
 from tools import run_diagram, site_markdown
 
@@ -394,7 +395,9 @@ def test_a_wheel_has_no_documents_and_says_where_they_are(call, unbuilt, monkeyp
     told = Message()
     told["Project-URL"] = f"Repository, {ADDRESS}"
     monkeypatch.setattr(docs, "IS_CHECKOUT", False)
-    monkeypatch.setattr(docs, "metadata", lambda _: told)
+    monkeypatch.setattr(project_url, "IS_CHECKOUT", False)
+    monkeypatch.setattr(project_url, "metadata", lambda _: told)
+    monkeypatch.setattr(project_url, "_of_project", project_url._of_project.__wrapped__)  # without what it has kept
 
     code, out, err = call()
 

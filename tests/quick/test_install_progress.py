@@ -6,6 +6,7 @@ import pytest
 
 from harness.install import progress
 from harness.install.progress import Amount, Pace, Part, Progress
+from harness.util import file_tree
 
 
 @pytest.mark.parametrize(
@@ -27,8 +28,8 @@ def test_the_files_below_a_folder_are_added_up(tmp_path):
     (tmp_path / "a/b/one").write_bytes(b"123")
     (tmp_path / "two").write_bytes(b"45")
     (tmp_path / "a/again").symlink_to(tmp_path)
-    assert progress.size_below(tmp_path) == 5 + (tmp_path / "a/again").lstat().st_size
-    assert progress.size_below(tmp_path / "none") == 0
+    assert file_tree.size_below(tmp_path) == 5 + (tmp_path / "a/again").lstat().st_size
+    assert file_tree.size_below(tmp_path / "none") == 0
 
 
 def pace(*seen: tuple[float, int], total: int) -> Pace:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.metering import allocated_bytes, written_files
+from harness.metering import allocated_bytes
 from harness.metering.counted_work import CountedWork
-from harness.metering.written_files import Seen, WrittenFiles, added_bytes, files
+from harness.metering.written_files import WrittenFiles, added_bytes
 from harness.model import HarnessError
+from harness.util import file_tree
+from harness.util.file_tree import Seen, files
 
 
 def seen(size: int, path: str = "offsets/7", changed_ns: int = 1) -> Seen:
@@ -80,7 +82,7 @@ def test_of_a_file_that_was_seen_before_only_what_is_new_counts(now, added):
 def test_a_file_that_vanishes_while_it_is_looked_at_hides_none_behind_it(tmp_path, written, monkeypatch):
     for number in range(3):
         write(tmp_path / f"offsets/{number}", 10)
-    look, purged = written_files._seen, list[str]()
+    look, purged = file_tree._seen, list[str]()
 
     def purge_the_first(entry):
         if not purged:
@@ -88,7 +90,7 @@ def test_a_file_that_vanishes_while_it_is_looked_at_hides_none_behind_it(tmp_pat
             Path(entry.path).unlink()
         return look(entry)
 
-    monkeypatch.setattr(written_files, "_seen", purge_the_first)
+    monkeypatch.setattr(file_tree, "_seen", purge_the_first)
     assert written.total_bytes(tmp_path) == 20
 
 

@@ -17,7 +17,7 @@ from statistics import fmean, median, stdev
 import numpy as np
 
 from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, effect, effects, looks
-from harness.experiments.gating.rounds import COST, Round, Settings, by_side
+from harness.experiments.gating.rounds import COST, Round, Settings, by_side, idle_of
 from harness.measuring.stats import binomial_bounds
 
 Start = Sequence[Round]  # of all arms, which were started together
@@ -121,9 +121,9 @@ def starts_differ(starts: Sequence[Start]) -> float:
 
 def rounds_differ(starts: Sequence[Start]) -> float:
     """Compare the same two within a start."""
-    within, every = [], [*chain.from_iterable(starts)]
+    within, idle = [], idle_of([*chain.from_iterable(starts)], SIDES)
     for start in starts:
-        told = by_side(start, SIDES, COST, every)
+        told = by_side(start, SIDES, COST, idle)
         logs = np.log(told[HEAD]) - np.log(told[BASE])
         within.append(float(np.var(logs, ddof=1)))
     return float(np.sqrt(fmean(within)))
@@ -131,10 +131,11 @@ def rounds_differ(starts: Sequence[Start]) -> float:
 
 def _log_medians(starts: Sequence[Start]) -> Iterator[Mapping[str, float]]:
     """Yield, for each start, the log of each arm's median cost, billed for as many events as the other arms had."""
-    names, every = [arm.name for arm in ARMS], [*chain.from_iterable(starts)]
+    names = [arm.name for arm in ARMS]
+    idle = idle_of([*chain.from_iterable(starts)], names)
     for start in starts:
         own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
-        yield {name: log(median(each)) for name, each in by_side(own, names, COST, every).items()}
+        yield {name: log(median(each)) for name, each in by_side(own, names, COST, idle).items()}
 
 
 def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Generator) -> list[Round]:

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
-from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start
+from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start, idle_of
 from harness.measuring.measurement import Recovery
 from harness.measuring.ratio_by_start import ByStart, Floats, ratio, within
 from harness.measuring.stats import Ratio, holm, student
@@ -168,7 +168,8 @@ def _turned(ratio: Ratio) -> Ratio:
 
 def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
     """Compare the rounds that all sides have; None if too few starts have this metric."""
-    told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric, rounds))[BASE]]
+    idle = idle_of(rounds, SIDES)
+    told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric, idle))[BASE]]
     if len(told) < FEWEST_STARTS:
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]

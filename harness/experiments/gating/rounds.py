@@ -217,19 +217,24 @@ def by_start(rounds: Sequence[Round]) -> Iterator[list[Round]]:
 
 
 def by_side(
-    rounds: Sequence[Round], sides: Sequence[str], metric: Metric, every: Sequence[Round]
+    rounds: Sequence[Round], sides: Sequence[str], metric: Metric, idle: Mapping[str, float]
 ) -> Mapping[str, list[float]]:
     """Return equally many values of each side, in order; empty lists if any round lacks the metric.
 
-    `every` holds the rounds of all starts. What an engine uses when idle is taken from all of them: the pauses of one
-    start are few, and made three sides of one Spark differ by 10 % that differed by 2 to 3 % otherwise.
+    `idle`: the cores that each side uses when idle, see `idle_of`.
     """
     own = {side: [each for each in rounds if each.side == side] for side in sides}
-    idle = {side: idle_cores([each for each in every if each.side == side]) for side in sides}
     count = min(map(len, own.values()))
     values = {side: [metric.of(each, idle[side]) for each in mine[:count]] for side, mine in own.items()}
     told = {side: [value for value in each if value is not None] for side, each in values.items()}
     return told if all(len(each) == count for each in told.values()) else {side: [] for side in sides}
+
+
+def idle_of(rounds: Sequence[Round], sides: Sequence[str]) -> Mapping[str, float]:
+    """Compute the cores that each side uses when idle, from the rounds of all starts: the pauses of one start are few,
+    and made three sides of one Spark differ by 10 % that differed by 2 to 3 % otherwise.
+    """
+    return {side: idle_cores([each for each in rounds if each.side == side]) for side in sides}
 
 
 def idle_cores(rounds: Sequence[Round]) -> float:
