@@ -15,6 +15,7 @@ KILLED = ["--duration", "14s", *in_batches_of(1500), "--fault", "kill@c3:batch=3
 pytestmark = pytest.mark.timeout(600)  # on first use an environment is made
 
 
+@pytest.mark.thorough
 def test_a_batch_that_was_killed_behind_its_transaction_does_not_leave_again(tmp_path):
     answer = run(tmp_path, "enrichment", *SPARK, *KILLED)
 

@@ -15,9 +15,8 @@ SHORT = ["--duration", "20s", "--rate", "1000", "--campaigns", "20"]
 pytestmark = pytest.mark.timeout(400)
 
 
-@pytest.mark.parametrize(
-    ("sink", "words"), [("absolute", ["lost"]), pytest.param("fenced", [], marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("sink", "words"), [("absolute", ["lost"]), ("fenced", [])])
 def test_a_zombie_takes_totals_back_and_does_not_pass_a_fence(tmp_path, served, sink, words):
     answer = run(
         tmp_path, *SHORT, *SOON_UP, *in_batches_of(4000), *served, "--sink", sink, "--fault", "zombie@c1:batch=3"

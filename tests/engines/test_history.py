@@ -28,6 +28,7 @@ WAY = "streamgauge.history="
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.mark.thorough
 def test_files_and_then_kafka_killed_among_the_files(tmp_path, served):
     """In each second file, of six; its state, its watermark and its numbers go over to Kafka."""
     answer = run(tmp_path, *HISTORY, *served, "--fault", "kill@c3:batch=2")

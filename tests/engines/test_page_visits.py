@@ -14,6 +14,7 @@ INCREMENT = ["--sink", "increment"]
 pytestmark = pytest.mark.timeout(400)
 
 
+@pytest.mark.thorough
 def test_a_visit_that_is_late_for_one_window_counts_in_the_next_and_a_kill_changes_nothing(tmp_path):
     answer = run(tmp_path, "page-visits-sliding", "--engine", "spark", *SOON_UP, *SHORT, *KILLED)
 

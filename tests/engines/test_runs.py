@@ -132,6 +132,7 @@ def test_the_reference_passes_in_a_storm(tmp_path):
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
 
+@pytest.mark.thorough
 @WAITS
 def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path):
     both = [start(tmp_path, *BRIEF, "--engine", "reference", "--seed", seed) for seed in (1, 2)]
@@ -202,6 +203,7 @@ def test_counts_are_found_wherever_a_manifest_says_they_are(tmp_path, served, wh
     assert answer["measurement"]["latency"]
 
 
+@pytest.mark.thorough
 @WAITS
 def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(tmp_path, served):
     answer = run(tmp_path, *CALM, *served, "--engine", ELSEWHERE / "table")
@@ -233,12 +235,13 @@ def test_the_job_of_the_tutorial_counts_a_batch_twice_and_its_fix_does_not(
         assert "once more" in answer["sentence"]
 
 
+@pytest.mark.thorough
 @WAITS  # for a minute to begin
 @pytest.mark.parametrize(
     ("engine", "verdict", "words"),
     [
         ("payments", "FAIL", ["lost", "wrong value"]),
-        pytest.param("payments/fixed", "PASS", [], marks=pytest.mark.thorough),
+        ("payments/fixed", "PASS", []),
     ],
 )
 def test_the_shops_job_loses_refunds_and_its_fix_loses_none_though_a_batch_runs_twice(
@@ -286,6 +289,7 @@ def test_a_template_for_a_job_of_the_original_starts_it_as_its_own_script_does(t
     assert name.removesuffix("-streams") in (tmp_path / "started").read_text()
 
 
+@pytest.mark.thorough
 @WAITS
 def test_an_upgrade_of_a_job_of_the_original_counts_again_what_it_had_counted(tmp_path):
     """It reports no progress, and has no state: the new one begins at the beginning of the topic."""
