@@ -26,6 +26,7 @@ from typing import Any
 
 from harness.host import disk_space
 from harness.model import Exit, HarnessError, Stopped, UsageError
+from harness.terminal.screens import fit_to_terminal
 from harness.util import server_errors
 from harness.util.texts import shown
 
@@ -265,7 +266,8 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
         *(f"What was recorded is in {short_path(work.path)}: {_next(work)}" for work in reversed(under_way)),
     ]
     with suppress(OSError):
-        print("streamgauge:", "\n  ".join(told), file=sys.stderr, flush=True)
+        text = fit_to_terminal("streamgauge: " + "\n  ".join(told), sys.stderr)
+        print(text, file=sys.stderr, flush=True)
     if wants_json(arguments):
         facts: dict[str, Any] = {"command": command_of(arguments) or None, "verdict": None, "exit": code}
         facts |= {"error": sentence, "left": [str(work.path) for work in reversed(under_way)]}

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from itertools import takewhile, zip_longest
 
 from harness.model import Outcome
-from harness.terminal.progress_lines import wrapped
-from harness.terminal.screens import is_able, is_quiet, note, progress, quieten, say
+from harness.terminal.screens import fit_to_terminal, is_able, is_quiet, note, progress, quieten, say
 
 __all__ = [
+    "fit_to_terminal",
     "fitted_table",
-    "narrowed",
     "note",
     "progress",
     "quieten",
@@ -37,11 +36,10 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=True, color_system="auto" if is_able(sys.stdout) else None)
-    width = shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None
     each_alone = "\n".join(lines).split("\n")
     for number, line in enumerate(verdict_only(each_alone) if is_quiet() else each_alone):
-        for part in narrowed(line, width):
-            console.print(Text(part, style=COLOURS[outcome] if number == 0 else ""))
+        text = fit_to_terminal(line, sys.stdout)
+        console.print(Text(text, style=COLOURS[outcome] if number == 0 else ""))
 
 
 def verdict_only(lines: Sequence[str]) -> list[str]:
@@ -50,11 +48,6 @@ def verdict_only(lines: Sequence[str]) -> list[str]:
     """
     verdict = list(takewhile(str.strip, lines))
     return verdict if len(verdict) == len(lines) else [*verdict, lines[-1]]
-
-
-def narrowed(line: str, width: int | None) -> list[str]:
-    """Wrap a line to the terminal's width with its own indent. A long word stays whole."""
-    return [line] if width is None else wrapped(line, width)
 
 
 def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:

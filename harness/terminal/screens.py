@@ -7,13 +7,14 @@ slow. A screen hides no cursor and changes no mode of the terminal, so that noth
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from harness.terminal.progress_lines import Facts, Line, RunProgress, cut, fitted, note_lines
+from harness.terminal.progress_lines import Facts, Line, RunProgress, cut, fitted, note_lines, wrapped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -189,4 +190,12 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     """Print a sentence that stays, also with --quiet."""
-    print(text, file=sys.stderr, flush=True)
+    print(fit_to_terminal(text, sys.stderr), file=sys.stderr, flush=True)
+
+
+def fit_to_terminal(text: str, stream: TextIO) -> str:
+    """Wrap lines between words if people read them on a terminal; in a pipe each line stays as it is."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns - 1
+    return "\n".join(part for line in text.split("\n") for part in wrapped(line, width))

@@ -21,7 +21,7 @@ from reports import listing
 from tests.quality import edits
 
 ALL = bool(os.environ.get("STREAMGAUGE_TEST_ALL"))
-COUNT = 300 if ALL else 20  # of each run
+COUNT = 300 if ALL else 8  # of each run
 SEED = 1
 BUGS = {"falls": "visiting-text", "drops": "drop", "stop": "double-at-stop"}
 Recompute = Callable[[Store], None]

@@ -51,7 +51,7 @@ values = st.recursive(
 )
 
 
-def fuzz(strategy: st.SearchStrategy[Any], body: Callable[[Any], None], examples: int = 60) -> None:
+def fuzz(strategy: st.SearchStrategy[Any], body: Callable[[Any], None], examples: int = 25) -> None:
     """One round, and then others of other seeds for as long as there is time."""
     begun_s, number = time.monotonic(), 0
     while number == 0 or time.monotonic() - begun_s < LONG_S:

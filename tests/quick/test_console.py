@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -224,12 +225,15 @@ def test_only_a_terminal_that_is_known_gets_colours_and_lines_that_move(name, mo
     assert ("\x1b[" in said.out, "\x1b[" in said.err) == (is_known, is_known)
 
 
-def test_a_line_that_a_narrow_terminal_has_no_room_for_is_wrapped_below_its_beginning():
+def test_a_line_that_a_narrow_terminal_has_no_room_for_is_wrapped_below_its_beginning(monkeypatch):
     line = "  late     " + "0 events dropped as late, at most 0 allowed " + "a/path/" * 12
+    pipe, terminal = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "41")
 
-    assert console.narrowed(line, None) == console.narrowed(line, 200) == [line]
-    first, *others = console.narrowed(line, 40)
+    assert console.fit_to_terminal(line, pipe) == line
+    first, *others = console.fit_to_terminal(f"{line}\nshort", terminal).split("\n")
     assert len(first) <= 40
     assert first.startswith("  late     0 events")
-    assert all(each.startswith("  ") for each in others)
-    assert others[-1].strip() == "a/path/" * 12
+    assert all(each.startswith("  ") for each in others[:-1])
+    assert [each.strip() for each in others[-2:]] == ["a/path/" * 12, "short"]
