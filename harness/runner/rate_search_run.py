@@ -105,7 +105,7 @@ class RateSearchRun(Run):
         self.fleet.extend([added])
         if piece.plateau != self.pieces[-2].plateau:
             behind_s = self.standings[-1].behind_ms / 1000
-            self._show(piece, f"; {behind_s:.1f} s behind at the end of {self.pieces[-2].rate_per_s:,.0f}/s")
+            self._show(piece, f"; {behind_s:.1f} s behind after {self.pieces[-2].rate_per_s:,.0f}/s")
 
     @property
     def _at_ms(self) -> int:
