@@ -34,7 +34,7 @@ from harness.cli import app, panels
 from harness.config import plan
 from harness.config.scenario_keys import KEYS, Group, Key
 from harness.engines import own_options
-from harness.engines.manifest import CLAIM_KEYS, ENGINE_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
+from harness.engines.manifest_keys import CLAIM_KEYS, ENGINE_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
 from harness.experiments import chaos, compare
 from harness.faults.base import USUAL, Kind
 from harness.faults.registry import FAULTS

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
-from harness.engines.manifest import IDS, IN_VERSIONS
+from harness.engines.shipped import IDS, IN_VERSIONS
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
 from harness.util import toml_reader
 from harness.util.suggest import nearest

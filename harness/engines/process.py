@@ -25,9 +25,9 @@ from harness.engines.flink import kept_checkpoint
 from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
-from harness.engines.manifest import job_path
 from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
+from harness.engines.shipped import job_path
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten, states
 from harness.install import archives

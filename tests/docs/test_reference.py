@@ -21,7 +21,9 @@ from harness.config.scenario_keys import KEYS, Group
 from harness.engines import own_options
 from harness.engines.config import EngineConfig
 from harness.engines.fake import FAKE
-from harness.engines.manifest import IDS, JOB_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
+from harness.engines.manifest import load
+from harness.engines.manifest_keys import JOB_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
+from harness.engines.shipped import IDS, SHIPPED
 from harness.experiments.chaos import tiers
 from harness.faults import grammar, when
 from harness.faults.base import USUAL

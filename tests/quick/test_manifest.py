@@ -12,8 +12,9 @@ import pytest
 from harness.engines import environments
 from harness.engines import manifest as manifests
 from harness.engines.config import EngineConfig
-from harness.engines.manifest import SHIPPED, job_path, load, program_of, workloads_of
+from harness.engines.manifest import load, program_of
 from harness.engines.process import argv_of
+from harness.engines.shipped import SHIPPED, job_path, workloads_of
 from harness.model import EngineManifest, KafkaAddress, RedisAddress, UsageError
 
 GOOD = """
