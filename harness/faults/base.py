@@ -48,6 +48,8 @@ class Context:
     claim: SinkClaim
 
 
+ANY_MOMENT = ("point", "batch", "offset", "time", "now")
+
 # The default moment of a fault: in the middle of a short load, or inside a sink's write if it must be there. The
 # first of these that the fault supports.
 USUAL = {"time": "t>=10s", "offset": "offset=50%", "batch": "batch>=3", "now": "now", "point": "c2:batch=3"}

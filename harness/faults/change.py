@@ -15,7 +15,7 @@ from typing import Any
 from harness.engines import own_options
 from harness.engines.base import Engine
 from harness.engines.config import FILE
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment
@@ -25,7 +25,6 @@ from harness.util.suggest import nearest
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 PARSER = "streamgauge.parser"
-STANDING = ("point", "batch", "offset", "time", "now")
 
 ConfigKeys = Mapping[str, Any]
 
@@ -169,7 +168,7 @@ KINDS = (
         _conf(PARTITIONS, PARTITIONS),
         needs="the Spark job",
         options={"to": "4"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "change-trigger",
@@ -179,7 +178,7 @@ KINDS = (
         _trigger,
         needs=RESUMES,
         options={"to": "2s"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "change-slots",
@@ -189,7 +188,7 @@ KINDS = (
         _slots,
         needs="a Spark job whose master is local[N]",
         options={"to": "2"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "change-watermark",
@@ -199,7 +198,7 @@ KINDS = (
         _watermark,
         needs=RESUMES,
         options={"to": "20s"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "change-sink",
@@ -209,7 +208,7 @@ KINDS = (
         _sink,
         needs=f"{RESUMES}, and that sink",
         options={"to": "fenced"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "change-code",
@@ -219,6 +218,6 @@ KINDS = (
         _conf(PARSER),
         needs="the Spark job",
         options={"to": "from_json"},
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
 )

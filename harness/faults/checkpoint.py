@@ -14,18 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
 from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
+from harness.faults.strike import CannotStrikeError, Strike, length_ms, need_more_to_do, struck_by
 from harness.model import FaultSpec
 from harness.services import small_disk
-from harness.util.durations import seconds
 
 STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
-OLDER = {"batches": "3"}
-FULL = {"for": "5s"}
 KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint during a fault
 TOLD = 4  # file names listed in a proof
 BORNE = 3  # batches after which damaged state was surely read: RocksDB reads a block only on demand
@@ -364,14 +361,6 @@ def _no_files(context: Context) -> tuple[str, ...]:
     return ()
 
 
-def _truncate(spec: FaultSpec, context: Context) -> Edit:
-    return DamageState(spec, context, version_file, half)
-
-
-def _flip(spec: FaultSpec, context: Context) -> Edit:
-    return DamageState(spec, context, data_file, flipped)
-
-
 def restore_older(spec: FaultSpec, context: Context) -> Fault:
     missing = _no_files(context)
     if QUIET not in context.claim.crash_points:
@@ -386,13 +375,11 @@ def disk_full(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"its checkpoint is at {context.spec.checkpoint}, whose disk a run must not fill")
     if why := small_disk.impossible():
         missing.append(f"no small disk can be mounted here: {why}")
-    strike = DiskFull(context, seconds(spec.options["for"], "for") * 1000)
-    return Idle(spec, tuple(missing)) if missing else struck(spec, strike, context)
+    make = struck_by(lambda spec, context: DiskFull(context, length_ms(spec)))
+    return Idle(spec, tuple(missing)) if missing else make(spec, context)
 
 
 NEEDS = "a local checkpoint of Spark, and an engine that resumes"
-PROGRESS = ("batch", "offset", "time", "now")
-STANDING = ("point", *PROGRESS)
 LOUD = "stops loudly, and goes on when the checkpoint is restored"
 
 KINDS = (
@@ -403,7 +390,7 @@ KINDS = (
         "replays batch N with the same plan; no count changes",
         _edited(DeleteCommit),
         needs=NEEDS,
-        moments=PROGRESS,
+        moments=Kind.moments,
     ),
     Kind(
         "checkpoint-delete-offsets",
@@ -412,7 +399,7 @@ KINDS = (
         "detects it and stops loudly, or counts right nevertheless",
         _edited(DeleteOffsets),
         needs=NEEDS,
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-gap",
@@ -421,7 +408,7 @@ KINDS = (
         LOUD,
         _edited(Gap),
         needs=NEEDS,
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-delete-metadata",
@@ -430,7 +417,7 @@ KINDS = (
         LOUD,
         _edited(DeleteMetadata),
         needs=NEEDS,
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-delete-all",
@@ -439,16 +426,16 @@ KINDS = (
         "counts right only if it does not add to its earlier results",
         _edited(DeleteAll),
         needs=NEEDS,
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-truncate-state",
         "checkpoint",
         "while the engine is down, the state file that it must load is truncated to half, and its .crc is deleted",
         LOUD,
-        _edited(_truncate),
+        _edited(lambda spec, context: DamageState(spec, context, version_file, half)),
         needs=f"{NEEDS}; a sink with state",
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-flip-state",
@@ -456,9 +443,9 @@ KINDS = (
         "while the engine is down, one bit of the values in the state that it must load is flipped, and its .crc is "
         "deleted",
         LOUD,
-        _edited(_flip),
+        _edited(lambda spec, context: DamageState(spec, context, data_file, flipped)),
         needs=f"{NEEDS}; a sink with state",
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-restore-older",
@@ -467,8 +454,8 @@ KINDS = (
         "detects it, or replays the batches since then; no count changes",
         restore_older,
         needs=f"{NEEDS}; crash point c1",
-        options=OLDER,
-        moments=PROGRESS,
+        options={"batches": "3"},
+        moments=Kind.moments,
     ),
     Kind(
         "checkpoint-disk-full",
@@ -477,8 +464,8 @@ KINDS = (
         "waits or stops loudly, and goes on when there is space again; no count changes",
         disk_full,
         needs="a local checkpoint of Spark, and the right to mount a tmpfs",
-        options=FULL,
-        moments=STANDING,
+        options={"for": "5s"},
+        moments=ANY_MOMENT,
         own_disk=True,
     ),
 )

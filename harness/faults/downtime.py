@@ -16,7 +16,7 @@ from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import Strike, missing_for, need_more_to_do, struck, unresumed
+from harness.faults.strike import Strike, Struck, missing_for, need_more_to_do, unresumed
 from harness.model import FaultSpec
 from harness.util.texts import shown
 
@@ -157,7 +157,8 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
         missing.append(f"{manifest.id} reports no progress (progress = false), so nothing would show that it goes on")
     if spec.when.point == "c4":
         missing.append("the job is not held at c4: use c1, c2 or c3")
-    return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)
+    missing += missing_for(spec, context)
+    return Idle(spec, tuple(missing)) if missing else Struck(spec, strike, context.spec.patience)
 
 
 def _last_words(now: Moment) -> str:

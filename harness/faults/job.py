@@ -20,8 +20,8 @@ from harness.engines import environments, manifest, own_options
 from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
-from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING, config_of, difference, in_plan, kept_by
+from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
+from harness.faults.change import config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Field, Moment, done
@@ -284,6 +284,6 @@ KINDS = (
             "means": SAME,
             **dict.fromkeys(QUESTION, SAME),
         },
-        moments=STANDING,
+        moments=ANY_MOMENT,
     ),
 )

@@ -7,6 +7,7 @@ Deadlines, the report, and undoing in every state are implemented here, once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 
@@ -16,6 +17,7 @@ from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
 from harness.faults.when import Waiting, words
 from harness.model import EngineManifest, FaultReport, FaultSpec
+from harness.util.durations import seconds
 
 
 class CannotStrikeError(Exception):
@@ -34,7 +36,6 @@ class Strike(ABC):
     """The part that a family implements. `landed` and `healed` are polled and return a proof; "" means not yet."""
 
     colour = "tab:red"
-    needs: tuple[str, ...] = ()
     land_within_ms = 20_000.0
     hold_ms = 0.0  # how long its effect lasts after its proof
     heal_within_ms = 60_000.0
@@ -52,9 +53,8 @@ class Strike(ABC):
         """Return whether its effect should last on."""
         return now.now_ms - landed_ms < self.hold_ms
 
-    @abstractmethod
-    def heal(self, now: Moment) -> None:
-        """Undo it. Called once, also if it never took effect."""
+    def heal(self, now: Moment) -> None:  # noqa: B027  (many faults leave nothing behind)
+        """Undo it, if it has to be undone. Called once, also if it never took effect."""
 
     @abstractmethod
     def healed(self, now: Moment) -> str:
@@ -84,10 +84,27 @@ class Strike(ABC):
         return False
 
 
-def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
-    """Make the fault, or an idle one with the reasons why this run can't have it."""
-    missing = (*strike.needs, *missing_for(spec, context))
-    return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
+Lacks = Callable[[FaultSpec, Context], Iterable[str]]
+
+
+def struck_by(make: Callable[[FaultSpec, Context], Strike], *lacks: Lacks) -> Callable[[FaultSpec, Context], Fault]:
+    """Return what makes a fault: the strike, or an idle fault with all reasons why this run can't have it."""
+
+    def fault(spec: FaultSpec, context: Context) -> Fault:
+        strike = make(spec, context)  # refuses options that make no sense, also where the run can't have it
+        missing = tuple(reason for reasons in (*lacks, missing_for) for reason in reasons(spec, context))
+        return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
+
+    return fault
+
+
+def resuming(_: FaultSpec, context: Context) -> tuple[str, ...]:
+    return unresumed(context.manifest)
+
+
+def length_ms(spec: FaultSpec) -> float:
+    """Return the option `for`."""
+    return seconds(spec.options["for"], "for") * 1000
 
 
 def unresumed(engine: EngineManifest) -> tuple[str, ...]:
@@ -171,15 +188,13 @@ class Course:
 class Struck(Course):
     """Runs a Strike through its course."""
 
+    needs: tuple[str, ...] = ()  # a fault that needs what is not there is idle
+
     def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
         super().__init__(spec)
         self._strike, self._patience = strike, patience
         self._heal_ms = 0
         self._absent = ""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self._strike.needs
 
     def poll(self, now: Moment) -> None:
         if self._phase is Phase.WAITING and self._has_come(now):
