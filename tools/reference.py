@@ -295,7 +295,7 @@ def _keys(keys: Mapping[str, TomlKey]) -> str:
     rows = [
         [
             code(name),
-            "**required**" if key.required else key.default,
+            "**required**" if key.required else key.usual,
             key.allowed,
             sentence(key.help),
             code(key.example),

@@ -10,8 +10,8 @@ from typing import Any, get_args
 from harness.engines.shipped import HERE, SHIPPED
 from harness.model import CRASH_POINTS, EVENT_TIME, ConfigFormat, Guarantee, Late, LateEvidence, Time, WindowKey
 from harness.util.suggest import nearest
-from harness.util.toml_key import TomlKey, quoted
-from harness.util.toml_reader import expected, flag, one_of, some_of, table_of_texts, text, texts
+from harness.util.toml_key import TomlKey
+from harness.util.toml_reader import OneOf, SomeOf, expected, flag, table_of_texts, text, texts
 
 Keys = Mapping[str, TomlKey]
 
@@ -111,50 +111,42 @@ def _sinks(key: str, value: Any) -> list[Any]:
 SINK_KEYS: Keys = {
     "name": TomlKey(text, "The name by which `--sink` chooses it.", required=True, example='name = "totals"'),
     "late": TomlKey(
-        one_of(*get_args(Late)),
+        OneOf(get_args(Late)),
         "Whether the job drops events that come after the watermark, or counts them.",
-        takes=quoted(get_args(Late)),
         required=True,
         example='late = "drop"',
     ),
     "guarantee": TomlKey(
-        one_of(*get_args(Guarantee)),
+        OneOf(get_args(Guarantee)),
         "The guarantee that you claim for its counts. A FAIL report says whether the wrong counts are within it.",
-        takes=quoted(get_args(Guarantee)),
         required=True,
         example='guarantee = "exactly-once"',
     ),
     "crash_points": TomlKey(
-        some_of(*CRASH_POINTS),
+        SomeOf(CRASH_POINTS),
         "The crash points at which the job waits when `crash_path` orders it. The job has to report its progress.",
-        "none",
-        f"a list of {quoted(CRASH_POINTS, 'and')}",
-        'crash_points = ["c3"]',
+        example='crash_points = ["c3"]',
     ),
     "bookkeeping": TomlKey(
         texts,
         "Patterns of Redis keys that belong to the job and hold no results. Without it such a key is a `phantom`.",
-        "none",
         example='bookkeeping = ["fence:*"]',
     ),
     "final": TomlKey(
         flag,
         "A result is written once, when the watermark has passed the end of its window (Spark's append mode).",
-        "`false`",
         example="final = true",
     ),
     "in_order": TomlKey(
         flag,
         "Outputs of a key leave in the order of their events' times. Only for results in a topic.",
-        "`false`",
         example="in_order = true",
     ),
     "times": TomlKey(
-        some_of(*get_args(Time)),
+        SomeOf(get_args(Time)),
         "The times by which the job can count, for the scenario key `time`.",
         f'`["{EVENT_TIME}"]`',
-        f"a list of {quoted(get_args(Time), 'and')}",
-        'times = ["event", "processing"]',
+        example='times = ["event", "processing"]',
     ),
 }
 
@@ -176,12 +168,11 @@ ENGINE_KEYS: Keys = {
         example='command = ["{python}", "job.py", "{config}"]',
     ),
     "evidence": TomlKey(
-        one_of(*get_args(LateEvidence)),
+        OneOf(get_args(LateEvidence)),
         "Where the run reads which events were dropped as late: in the checkpoint of a Spark query with one stateful "
         "operator. The progress is read there as well.",
         '`"none"`',
-        quoted(get_args(LateEvidence)),
-        'evidence = "spark-checkpoint"',
+        example='evidence = "spark-checkpoint"',
     ),
     "progress": TomlKey(
         _progress,
@@ -199,10 +190,7 @@ ENGINE_KEYS: Keys = {
         example="resumes = false",
     ),
     "executors": TomlKey(
-        flag,
-        "Processes of their own do the work, and the job restarts them when they die.",
-        "`false`",
-        example="executors = true",
+        flag, "Processes of their own do the work, and the job restarts them when they die.", example="executors = true"
     ),
     "ready_s": TomlKey(
         _seconds,
@@ -229,75 +217,63 @@ ENGINE_KEYS: Keys = {
         flag,
         "The JVM of the job takes `java_options` of the run config and ends in order at SIGTERM, so that it can start "
         "from a class archive.",
-        "`false`",
         example="archive = true",
     ),
     "waits_for_services": TomlKey(
         flag,
         "The job may start before Kafka and Redis answer. While `bootstrap` in its run config is empty, it reads the "
         "file again and touches neither.",
-        "`false`",
         example="waits_for_services = true",
     ),
     "env": TomlKey(
         table_of_texts,
         "Environment variables of the process. They take precedence over those of your shell.",
-        "none",
         example='env = { TZ = "UTC" }',
     ),
     "extends": TomlKey(
-        one_of(*SHIPPED),
+        OneOf(tuple(SHIPPED)),
         "A shipped engine whose keys, job and Java sources apply where this manifest gives none.",
-        "none",
-        quoted(SHIPPED),
-        'extends = "spark"',
+        example='extends = "spark"',
     ),
     "build": TomlKey(
         _command,
         "The command by which `gate` builds the job in a checkout of a commit, in the folder of the manifest.",
-        "none",
-        "a list of texts with placeholders",
-        'build = ["mvn", "-q", "package"]',
+        takes="a list of texts with placeholders",
+        example='build = ["mvn", "-q", "package"]',
     ),
     "ivy": TomlKey(
         _ivy,
         "A set of jars that comes with this program. The job gets it as `jars` and in `{classpath}`.",
-        "none",
-        "the id of an engine with jars",
-        'ivy = "spark"',
+        takes="the id of an engine with jars",
+        example='ivy = "spark"',
     ),
     "packages": TomlKey(
         _packages,
         "A list of Python packages that comes with this program. `{python}` then has these packages instead of ours.",
-        "none",
-        "the id of an engine with packages",
-        'packages = "quix"',
+        takes="the id of an engine with packages",
+        example='packages = "quix"',
     ),
     "jars_inside": TomlKey(
         text,
         "A folder of these Python packages with jars. The Java sources are compiled against them, and they belong to "
         "the class path of the class archive.",
-        "none",
         example='jars_inside = "pyspark/jars"',
     ),
     "orders": TomlKey(
-        one_of(*get_args(ConfigFormat)),
+        OneOf(get_args(ConfigFormat)),
         "The format of the run config. `yahoo` is the YAML file of the original benchmark; Redis is then at port 6379.",
         '`"json"`',
-        quoted(get_args(ConfigFormat)),
-        'orders = "yahoo"',
+        example='orders = "yahoo"',
     ),
     "group": TomlKey(
         text,
         "A consumer group that is set to the beginning of the topic, for a job that would start at its end.",
-        "none",
         example='group = "my-group"',
     ),
     "logs": TomlKey(
         texts,
         "Patterns of log files that the job writes itself, absolute or relative to the manifest. Their new lines are "
         "searched for an exception and copied to `logs/own/` of the run.",
-        "none",
         example='logs = ["logs/*.log"]',
     ),
     "settings": TomlKey(
@@ -318,28 +294,23 @@ CLAIM_KEYS: Keys = {
         required=True,
         example='sinks = [{ name = "totals", late = "drop", guarantee = "exactly-once" }]',
     ),
-    "checksum": TomlKey(
-        flag, "The job can also sum the ids of the events of each cell.", "`false`", example="checksum = true"
-    ),
+    "checksum": TomlKey(flag, "The job can also sum the ids of the events of each cell.", example="checksum = true"),
     "history": TomlKey(
-        flag, "The job reads older events from files that its run config names.", "`false`", example="history = true"
+        flag, "The job reads older events from files that its run config names.", example="history = true"
     ),
     "early": TomlKey(
         text,
         "In words: why counts of an open window can be seen. The page of `compare` shows it.",
-        "none",
         example='early = "each micro-batch writes totals"',
     ),
     "java": TomlKey(
         texts,
         "Java sources beside the manifest, which are compiled into the first of the jars.",
-        "none",
         example='java = ["MySink.java"]',
     ),
     "options": TomlKey(
         table_of_texts,
         "Options of the job. `--conf` takes precedence.",
-        "none",
         example='options = { "job.parallelism" = "4" }',
     ),
     "understands": TomlKey(
@@ -357,41 +328,36 @@ CLAIM_KEYS: Keys = {
         'results = "kafka:counts"',
     ),
     "window_key": TomlKey(
-        one_of(*get_args(WindowKey)),
+        OneOf(get_args(WindowKey)),
         "Whether results name a window by its start or by its end. By the end, all windows need the same length.",
         '`"start"`',
-        quoted(get_args(WindowKey)),
-        'window_key = "end"',
+        example='window_key = "end"',
     ),
     "key": TomlKey(
         text,
         "The key of a result, as a pattern. Only for `redis:template`, which needs it.",
-        "none",
-        "a text with names in braces",
-        'key = "counts:{campaign}"',
+        takes="a text with names in braces",
+        example='key = "counts:{campaign}"',
     ),
     "field": TomlKey(
         text,
         "The field of a result in its hash, as a pattern. Without it each result is a string. Only for "
         "`redis:template`.",
-        "none",
-        "a text with names in braces",
-        'field = "{window}"',
+        takes="a text with names in braces",
+        example='field = "{window}"',
     ),
     "read": TomlKey(
         _command,
         "The command that prints the results. Only for `command`, which needs it.",
-        "none",
-        "a list of texts with placeholders",
-        'read = ["{home}/read.sh", "{config}"]',
+        takes="a list of texts with placeholders",
+        example='read = ["{home}/read.sh", "{config}"]',
     ),
     "states": TomlKey(
         _command,
         "The command that reads copies of the job's checkpoints. It gets two more words: the folder of the copies, and "
         "the file to write.",
-        "none",
-        "a list of texts with placeholders",
-        'states = ["{java}", "-cp", "{classpath}", "ReadState"]',
+        takes="a list of texts with placeholders",
+        example='states = ["{java}", "-cp", "{classpath}", "ReadState"]',
     ),
 }
 

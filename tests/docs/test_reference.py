@@ -191,7 +191,7 @@ def test_the_example_of_a_key_is_taken(table, key):
     assert [*value] == [key]
     each.read(key, value[key])
     assert each.allowed
-    assert each.required is not bool(each.default)
+    assert each.required is not bool(each.usual)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_the_default_of_a_key_is_that_of_the_program(made, keys):
     said |= {name: f'`"{value}"`' for name, value in usual.items() if value and isinstance(value, str)}
     said |= {name: f"{value:g} s" for name, value in usual.items() if isinstance(value, float) and value}
     said.pop("workload", None)  # any: the run's own
-    assert {name: keys[name].default for name in said} == said
+    assert {name: keys[name].usual for name in said} == said
     assert {*said} >= ({"ready_s", "progress", "results"} if made is EngineManifest else {"final", "in_order"})
 
 
