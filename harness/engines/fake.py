@@ -20,7 +20,7 @@ from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
 from harness.engines.group_progress import Commits
 from harness.engines.job import Job
-from harness.engines.misbehaviour import AS_BATCH, MISBEHAVIOURS, Misbehaviour
+from harness.engines.misbehaviour import Misbehaviour
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.model import (
     CRASH_POINTS,
@@ -33,25 +33,6 @@ from harness.model import (
     Progress,
     SinkClaim,
 )
-
-# Re-exports the parts of the fake engine.
-__all__ = [
-    "AS_BATCH",
-    "BATCH_MS",
-    "FAKE",
-    "FAKE_PID",
-    "MANIFEST",
-    "MISBEHAVIOURS",
-    "SILENT",
-    "START_MS",
-    "Event",
-    "FakeClock",
-    "FakeEngine",
-    "FakeGhost",
-    "FakeStore",
-    "Log",
-    "check_conf",
-]
 
 FAKE = "fake"
 BATCH_MS = 500
