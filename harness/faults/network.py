@@ -122,7 +122,6 @@ class Slowed(_OnLink):
         narrow_bytes = toxic.kbps * 125 * PROBE_S if toxic.kbps else toxic.slice_bytes * 40
         self._size_bytes = min(MOST_PROBE_BYTES, int(narrow_bytes))
         self._before_ms = 0.0
-        self._reopened = False
 
     def inject(self, now: Moment) -> str:
         before = self._connect(now, self._size_bytes)

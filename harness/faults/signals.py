@@ -156,7 +156,7 @@ class CrashLoop(ProcessStrike):
             self._kill(now)
         return (
             f"killed {self._times} times, and no process was left each time: {'; '.join(self._lives)}"
-            if self._all
+            if len(self._lives) == self._times
             else ""
         )
 
@@ -165,10 +165,6 @@ class CrashLoop(ProcessStrike):
     def healed(self, now: Moment) -> str:
         went_on = self._going_on.seen(now)
         return f"after that {went_on}" if went_on else ""
-
-    @property
-    def _all(self) -> bool:
-        return len(self._lives) == self._times
 
     def _kill(self, now: Moment) -> str:
         seen = now.engine.kill()

@@ -272,11 +272,8 @@ class FakeWorld:
         return engine.ran_ms / 1000 if isinstance(engine, FakeEngine) else 0.0
 
     def status(self) -> LoadStatus:
-        return LoadStatus(self._sent, self._sent, self._sent, self._ended)
-
-    @property
-    def _ended(self) -> bool:
-        return self._epoch_ms is not None and self._next is None and not self._grows
+        ended = self._epoch_ms is not None and self._next is None and not self._grows
+        return LoadStatus(self._sent, self._sent, self._sent, ended)
 
     def certify(self) -> Certificate:
         names = list(SENDS)
