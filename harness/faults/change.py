@@ -15,7 +15,7 @@ from typing import Any
 from harness.engines import own_options
 from harness.engines.base import Engine
 from harness.engines.config import FILE
-from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
+from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment
@@ -162,62 +162,50 @@ CHANGED = "the engine is killed and restarted with"
 KINDS = (
     Kind(
         "change-partitions",
-        "change",
         f"{CHANGED} another number of shuffle partitions",
         "keeps the number of its checkpoint, or redistributes its state; no count changes",
         _conf(PARTITIONS, PARTITIONS),
         needs="the Spark job",
         options={"to": "4"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "change-trigger",
-        "change",
         f"{CHANGED} another trigger",
         "goes on; no count changes",
         _trigger,
         needs=RESUMES,
         options={"to": "2s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "change-slots",
-        "change",
         f"{CHANGED} another number of parallel tasks",
         "goes on; no count changes",
         _slots,
         needs="a Spark job whose master is local[N]",
         options={"to": "2"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "change-watermark",
-        "change",
         f"{CHANGED} another declared lateness",
         "never moves its watermark back; drops exactly the events that are late by the new lateness",
         _watermark,
         needs=RESUMES,
         options={"to": "20s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "change-sink",
-        "change",
         f"{CHANGED} another of its sinks",
         "goes on; or stops loudly if its state does not fit, and goes on with its old sink",
         _sink,
         needs=f"{RESUMES}, and that sink",
         options={"to": "fenced"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "change-code",
-        "change",
         f"{CHANGED} another parser, which gives the same query another plan",
         "goes on; no count changes",
         _conf(PARSER),
         needs="the Spark job",
         options={"to": "from_json"},
-        moments=ANY_MOMENT,
     ),
 )

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
-from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
+from harness.faults.base import PROGRESS, Context, Fault, Kind
 from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
 from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
@@ -385,87 +385,71 @@ LOUD = "stops loudly, and goes on when the checkpoint is restored"
 KINDS = (
     Kind(
         "checkpoint-delete-commit",
-        "checkpoint",
         "while the engine is down, commits/N and its .crc are deleted; N is the last batch with data",
         "replays batch N with the same plan; no count changes",
         _edited(DeleteCommit),
         needs=NEEDS,
-        moments=Kind.moments,
+        moments=PROGRESS,
     ),
     Kind(
         "checkpoint-delete-offsets",
-        "checkpoint",
         "while the engine is down, offsets/N, commits/N and their .crc are deleted: batch N gets a new and larger plan",
         "detects it and stops loudly, or counts right nevertheless",
         _edited(DeleteOffsets),
         needs=NEEDS,
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-gap",
-        "checkpoint",
         "while the engine is down, the second newest file of offsets/ is deleted",
         LOUD,
         _edited(Gap),
         needs=NEEDS,
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-delete-metadata",
-        "checkpoint",
         "while the engine is down, the file with the id of its query is deleted",
         LOUD,
         _edited(DeleteMetadata),
         needs=NEEDS,
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-delete-all",
-        "checkpoint",
         "while the engine is down, its whole checkpoint is deleted: it starts from the beginning",
         "counts right only if it does not add to its earlier results",
         _edited(DeleteAll),
         needs=NEEDS,
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-truncate-state",
-        "checkpoint",
         "while the engine is down, the state file that it must load is truncated to half, and its .crc is deleted",
         LOUD,
         _edited(lambda spec, context: DamageState(spec, context, version_file, half)),
         needs=f"{NEEDS}; a sink with state",
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-flip-state",
-        "checkpoint",
         "while the engine is down, one bit of the values in the state that it must load is flipped, and its .crc is "
         "deleted",
         LOUD,
         _edited(lambda spec, context: DamageState(spec, context, data_file, flipped)),
         needs=f"{NEEDS}; a sink with state",
-        moments=ANY_MOMENT,
     ),
     Kind(
         "checkpoint-restore-older",
-        "checkpoint",
         "its checkpoint is copied; some batches later the copy is restored while the engine is down",
         "detects it, or replays the batches since then; no count changes",
         restore_older,
         needs=f"{NEEDS}; crash point c1",
         options={"batches": "3"},
-        moments=Kind.moments,
+        moments=PROGRESS,
     ),
     Kind(
         "checkpoint-disk-full",
-        "checkpoint",
         "its checkpoint is on a small separate disk, which is full for a while",
         "waits or stops loudly, and goes on when there is space again; no count changes",
         disk_full,
         needs="a local checkpoint of Spark, and the right to mount a tmpfs",
         options={"for": "5s"},
-        moments=ANY_MOMENT,
         own_disk=True,
     ),
 )

@@ -357,7 +357,6 @@ def _kind(
     make = struck_by(lambda fault, _: strike(fault, _KIND[fault.action]))
     return Kind(
         f"input-{name}",
-        "input",
         what,
         correct,
         make,

@@ -20,7 +20,7 @@ from harness.engines import environments, manifest, own_options
 from harness.engines.base import Member, RestartOffsets
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
-from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
+from harness.faults.base import Context, Fault, Kind
 from harness.faults.change import config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
 from harness.faults.idle import Idle
@@ -270,7 +270,6 @@ def _changed_keys(spec: FaultSpec, context: Context, to: EngineManifest) -> tupl
 KINDS = (
     Kind(
         "change-job",
-        "job",
         "the engine is ended, and another job is started in its place, on a copy of its state",
         "goes on; or stops loudly, and the old job goes on; no count changes",
         _changed,
@@ -284,6 +283,5 @@ KINDS = (
             "means": SAME,
             **dict.fromkeys(QUESTION, SAME),
         },
-        moments=ANY_MOMENT,
     ),
 )

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 import psutil
 
-from harness.faults.base import ANY_MOMENT, Context, Kind
+from harness.faults.base import Context, Kind
 from harness.faults.run_at_poll import Field, Log, Moment
 from harness.faults.strike import CannotStrikeError, Lacks, Strike, length_ms, need_more_to_do, struck_by, unresumed
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
@@ -357,7 +357,7 @@ def kind(
     brokers: int = 1,
 ) -> Kind:
     make = struck_by(lambda spec, _: strike(spec), lacks)
-    return Kind(name, "kafka", what, correct, make, needs, options or {}, ANY_MOMENT, brokers=brokers)
+    return Kind(name, what, correct, make, needs, options or {}, brokers=brokers)
 
 
 KINDS = (

@@ -251,11 +251,9 @@ class KillAtProgress(_Kill):
 KINDS = (
     Kind(
         "kill",
-        "kill",
         "SIGKILL to every process of the engine, then a restart; at a crash point of the sink or by progress",
         "goes on where it was: c1 to c3 replay the batch, c4 replays nothing; no count changes",
         kill,
         needs="an engine that resumes; crash points in its sink for c1 to c4",
-        moments=("point", "batch", "offset", "time", "now"),
     ),
 )

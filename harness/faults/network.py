@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from harness.faults.base import ANY_MOMENT, Context, Kind
+from harness.faults.base import ANY_MOMENT, PROGRESS, Context, Kind
 from harness.faults.run_at_poll import Moment
 from harness.faults.strike import Strike, struck_by
 from harness.model import FaultSpec, UsageError
@@ -358,12 +358,12 @@ def _kind(
     build: Callable[[Options], Strike],
     options: Mapping[str, str],
     *,
-    moments: tuple[str, ...] = Kind.moments,
+    moments: tuple[str, ...] = ANY_MOMENT,
 ) -> Kind:
     links = NAMES if "link" in options else ("redis",)
     make = struck_by(lambda spec, _: build(Options(spec)), _missing)
     needs = "an embedded Kafka and Redis" if len(links) > 1 else "an embedded Redis"
-    return Kind(name, "network", what, correct, make, needs, options, moments, links=links)
+    return Kind(name, what, correct, make, needs, options, moments, links=links)
 
 
 def _missing(fault: FaultSpec, context: Context) -> tuple[str, ...]:
@@ -386,7 +386,6 @@ KINDS = (
         _STALLS,
         _latency,
         {**_LINK, "for": "5s", "ms": "200"},
-        moments=ANY_MOMENT,
     ),
     _kind(
         "net-jitter",
@@ -394,7 +393,6 @@ KINDS = (
         _STALLS,
         _jitter,
         {**_LINK, "for": "5s", "ms": "200"},
-        moments=ANY_MOMENT,
     ),
     _kind(
         "net-bandwidth",
@@ -402,7 +400,6 @@ KINDS = (
         _STALLS,
         _bandwidth,
         {**_LINK, "for": "5s", "kbps": "256"},
-        moments=ANY_MOMENT,
     ),
     _kind(
         "net-slice",
@@ -410,7 +407,6 @@ KINDS = (
         "reassembles every message; no count changes",
         _slice,
         {**_LINK, "for": "5s", "bytes": "100", "gap": "1ms"},
-        moments=ANY_MOMENT,
     ),
     _kind(
         "net-blackhole",
@@ -418,6 +414,7 @@ KINDS = (
         "waits, or abandons the batch and runs it again; no count changes",
         lambda read: Swallowed(read.link, read.sides, read.ms("for")),
         {**_LINK, "for": "5s"},
+        moments=PROGRESS,
     ),
     _kind(
         "net-reset",
@@ -425,7 +422,6 @@ KINDS = (
         "reconnects, or stops loudly and runs the batch again; no count changes",
         lambda read: Reset(read.link),
         {"link": "redis"},
-        moments=ANY_MOMENT,
     ),
     _kind(
         "net-limit",
@@ -433,6 +429,7 @@ KINDS = (
         "runs the batch again and counts executed commands once: it writes totals, or checks a fence in the same step",
         _limit,
         {"link": "redis", "side": "request", "bytes": "2000", "times": "1"},
+        moments=PROGRESS,
     ),
     _kind(
         "redis-reset-reply",
@@ -440,5 +437,6 @@ KINDS = (
         "does not treat a missing reply as a missing write: a repeated write changes nothing",
         _reset_reply,
         {"times": "1"},
+        moments=PROGRESS,
     ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from harness.engines.base import Member
-from harness.faults.base import ANY_MOMENT, Context, Fault, Kind
+from harness.faults.base import PROGRESS, Context, Fault, Kind
 from harness.faults.idle import Idle
 from harness.faults.members import everything, is_driver, is_driver_jvm, is_executor, is_python_worker
 from harness.faults.second_driver import TwoDrivers, Zombie
@@ -59,89 +59,78 @@ def _crash_loop(spec: FaultSpec, context: Context) -> CrashLoop:
 KINDS = (
     Kind(
         "stop",
-        "process",
         "SIGTERM to the driver, which stops cleanly, then a restart",
         "goes on where it was; no count changes: the baseline of the other process faults",
         struck_by(lambda _, context: Stop(context), resuming),
         needs="an engine that resumes",
+        moments=PROGRESS,
     ),
     Kind(
         "pause",
-        "process",
         "SIGSTOP to every process of the engine for a while, then SIGCONT",
         "makes no progress meanwhile, then catches up; no count changes",
         _pause(everything, "processes of the engine"),
         options={"for": "10s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "pause-jvm",
-        "process",
         "SIGSTOP to the JVM of the driver for a while, while its Python process runs on",
         "makes no progress meanwhile, then catches up; no count changes",
         _pause(is_driver_jvm, "JVM of the driver"),
         needs="a driver with a JVM",
         options={"for": "10s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "pause-executor",
-        "process",
         "SIGSTOP to all executors (of Flink, TaskManagers) for a while: the driver waits for tasks that do not answer",
         "waits, or runs the tasks elsewhere; no count changes",
         _pause(is_executor, "executor", _executors),
         needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
         options={"for": "10s"},
+        moments=PROGRESS,
     ),
     Kind(
         "kill-executor",
-        "process",
         "SIGKILL to one executor (of Flink, a TaskManager)",
         "gets a new executor and runs its tasks again; no count changes",
         _kill_helper(is_executor, "executor", _executors),
         needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
+        moments=PROGRESS,
     ),
     Kind(
         "kill-python",
-        "process",
         "SIGKILL to one of the engine's Python workers",
         "runs the task again, or stops loudly if a task may fail only once (local[*]); no count changes",
         _kill_helper(is_python_worker, "Python worker"),
         needs="a job with Python workers",
-        moments=ANY_MOMENT,
     ),
     Kind(
         "kill-jvm",
-        "process",
         "SIGKILL to the JVM of the driver alone; a restart when its Python process has ended too, or had time to",
         "its Python process ends, nothing is written twice; no count changes",
         _kill_half(is_driver_jvm, "JVM of the driver"),
         needs="a driver with a JVM, an engine that resumes",
         options={"for": "10s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "kill-driver",
-        "process",
         "SIGKILL to the driver's first process alone; a restart when the others have ended too, or had time to",
         "its JVM ends with it and releases the checkpoint; no count changes",
         _kill_half(is_driver, "driver's first process"),
         needs="an engine that resumes",
         options={"for": "10s"},
-        moments=ANY_MOMENT,
     ),
     Kind(
         "crash-loop",
-        "process",
         "SIGKILL to all processes several times, each as soon as the engine goes on or after a while",
         "resumes after each kill; no count changes",
         struck_by(_crash_loop, resuming),
         needs="an engine that resumes",
         options={"times": "5", "after": "10s"},
+        moments=PROGRESS,
     ),
     Kind(
         "kill-in-recovery",
-        "process",
         "SIGKILL to all processes at a crash point, and again at the same point when the batch is replayed",
         "replays the batch a second time with the same plan; no count changes",
         kill_in_recovery,
@@ -150,7 +139,6 @@ KINDS = (
     ),
     Kind(
         "zombie",
-        "process",
         "the driver is frozen in its write at c1 or c2, a second one overtakes it, and the first is thawed",
         "the late writes of the first are refused or change nothing, and it stops loudly; no count changes",
         struck_by(lambda _, context: Zombie(context), resuming, _writing),
@@ -159,11 +147,11 @@ KINDS = (
     ),
     Kind(
         "two-drivers",
-        "process",
         "a second driver is started on the checkpoint of the first, which keeps running",
         "one of the two stops loudly before both have written the same batch; no count changes",
         struck_by(lambda spec, context: TwoDrivers(context, length_ms(spec)), resuming),
         needs="an engine that resumes",
         options={"for": "10s"},
+        moments=PROGRESS,
     ),
 )

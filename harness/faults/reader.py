@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import redis
 
-from harness.faults.base import Context, Kind
+from harness.faults.base import PROGRESS, Context, Kind
 from harness.faults.run_at_poll import Moment
 from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
 from harness.model import FaultSpec
@@ -106,11 +106,11 @@ def _elsewhere(_: FaultSpec, context: Context) -> Iterator[str]:
 KINDS = (
     Kind(
         NAME,
-        "reader",
         "a second reader reads all results in Redis in a loop",
         "goes on; no count changes",
         struck_by(lambda spec, _: ReadResults(length_ms(spec), seconds(spec.options["every"], "every")), _elsewhere),
         needs="results in one Redis hash per key",
         options={"for": "10s", "every": "50ms"},
+        moments=PROGRESS,
     ),
 )

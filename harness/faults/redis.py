@@ -15,7 +15,7 @@ from itertools import islice
 import psutil
 import redis
 
-from harness.faults.base import ANY_MOMENT, Context, Kind
+from harness.faults.base import Context, Kind
 from harness.faults.run_at_poll import Field, Moment
 from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
 from harness.model import FaultSpec, UsageError
@@ -455,7 +455,7 @@ def kind(
     options: Mapping[str, str] | None = None,
 ) -> Kind:
     make = struck_by(lambda spec, _: strike(spec), missing)
-    return Kind(name, "redis", what, correct, make, NEEDS, options or {}, ANY_MOMENT)
+    return Kind(name, what, correct, make, NEEDS, options or {})
 
 
 KINDS = (

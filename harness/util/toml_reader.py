@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.model import UsageError
 from harness.util.suggest import nearest, wrong
@@ -84,7 +85,8 @@ def table_of_texts(where: str, value: Any) -> dict[str, str]:
     return {name: text(f"{where}.{name}", each) for name, each in table(where, value).items()}
 
 
-class OneOf(NamedTuple):
+@dataclass(frozen=True)
+class OneOf:
     """A reader of one of these words."""
 
     words: tuple[str, ...]
@@ -96,7 +98,8 @@ class OneOf(NamedTuple):
         return str(value)
 
 
-class SomeOf(NamedTuple):
+@dataclass(frozen=True)
+class SomeOf:
     """A reader of a list of some of these words."""
 
     words: tuple[str, ...]
@@ -110,7 +113,8 @@ def int_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-class WholeNumber(NamedTuple):
+@dataclass(frozen=True)
+class WholeNumber:
     """A reader of a whole number. `taken` returns a value as one; None: it is none."""
 
     low: int
