@@ -17,8 +17,8 @@ from harness.engines.base import Engine
 from harness.engines.config import FILE
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment
+from harness.faults.strike import Idle
 from harness.model import FaultSpec
 from harness.util.durations import seconds
 from harness.util.suggest import nearest
@@ -36,7 +36,7 @@ class Change(Downtime):
     def __init__(self, spec: FaultSpec, context: Context, to: ConfigKeys, back: ConfigKeys, pinned: str = "") -> None:
         super().__init__(spec, context)
         self._to, self._back, self._pinned = to, back, pinned
-        self._told_before = self._kept = ""
+        self._told_before = ""
 
     def check(self, now: Moment) -> None:
         """Check nothing: a config can always be changed."""
@@ -57,12 +57,9 @@ class Change(Downtime):
 
     def effect(self, now: Moment) -> str:
         told = in_plan(now.engine, self._pinned)
-        self._kept = kept_by(self._pinned, self._told_before, told)
-        before = "the same" if self._kept else self._told_before
+        self.ignored = kept_by(self._pinned, self._told_before, told)
+        before = "the same" if self.ignored else self._told_before
         return f"its plans have {self._pinned} = {told}; before the restart it was {before}" if told else ""
-
-    def ignored(self) -> str:
-        return self._kept
 
 
 def in_plan(engine: Engine, key: str) -> str:

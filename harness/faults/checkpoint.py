@@ -16,9 +16,8 @@ from pathlib import Path
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
 from harness.faults.base import PROGRESS, Context, Fault, Kind
 from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, length_ms, need_more_to_do, struck_by
+from harness.faults.strike import CannotStrikeError, Idle, Strike, length_ms, need_more_to_do, struck_by
 from harness.model import FaultSpec
 from harness.services import small_disk
 
@@ -35,9 +34,7 @@ class Edit(Downtime):
         super().__init__(spec, context)
         self._sink = context.claim.name
         self._proof = ""
-        self._batch: int | None = None
         self._plan: bytes | None = None
-        self._replayed: bool | None = None
 
     @abstractmethod
     def edit(self, folder: Path) -> str:
@@ -70,22 +67,16 @@ class Edit(Downtime):
         return words
 
     def effect(self, now: Moment) -> str:
-        if self._batch is None:
+        if self.batch is None:
             return ""
-        plan = now.engine.planned(self._batch)
-        self._replayed = plan == self._plan
-        same = "by the very same plan" if self._replayed else f"with a new plan, {_grown(self._plan, plan)}"
-        return f"batch {self._batch} was run again, {same}"
-
-    def batch(self) -> int | None:
-        return self._batch
-
-    def replayed(self) -> bool | None:
-        return self._replayed or None
+        plan = now.engine.planned(self.batch)
+        self.replayed = True if plan == self._plan else None
+        same = "by the very same plan" if self.replayed else f"with a new plan, {_grown(self._plan, plan)}"
+        return f"batch {self.batch} was run again, {same}"
 
     def _is_about(self, folder: Path, batch: int) -> None:
         """Remember the batch that will run again."""
-        self._batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
+        self.batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
 
 
 class DeleteCommit(Edit):

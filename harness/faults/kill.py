@@ -18,9 +18,8 @@ from dataclasses import replace
 
 from harness.engines.base import Engine
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import Course, Phase, missing_for, unresumed
+from harness.faults.strike import Course, Idle, Phase, missing_for, unresumed
 from harness.faults.when import words
 from harness.model import FaultReport, FaultSpec
 

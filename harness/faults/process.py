@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 
 from harness.engines.base import Member
 from harness.faults.base import PROGRESS, Context, Fault, Kind
-from harness.faults.idle import Idle
 from harness.faults.members import everything, is_driver, is_driver_jvm, is_executor, is_python_worker
 from harness.faults.second_driver import TwoDrivers, Zombie
 from harness.faults.signals import CrashLoop, KillHalf, KillHelper, KillInRecovery, Pause, Stop
-from harness.faults.strike import Lacks, length_ms, missing_for, resuming, struck_by, unresumed
+from harness.faults.strike import Idle, Lacks, length_ms, missing_for, resuming, struck_by, unresumed
 from harness.model import FaultSpec
 from harness.util.durations import seconds
 

@@ -24,7 +24,7 @@ from harness.faults import (
 )
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
-from harness.faults.idle import Idle
+from harness.faults.strike import Idle
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
 from harness.util.durations import NotUnderstoodError, seconds
 

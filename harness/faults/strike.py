@@ -13,7 +13,6 @@ from enum import Enum
 
 from harness.engines.base import RestartOffsets
 from harness.faults.base import Context, Fault
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
 from harness.faults.when import Waiting, words
 from harness.model import EngineManifest, FaultReport, FaultSpec
@@ -41,6 +40,14 @@ class Strike(ABC):
     heal_within_ms = 60_000.0
     stops_engine = False  # the fault keeps the engine down from `inject` until `heal`
 
+    # What it has found out, for the report.
+    batch: int | None = None  # the batch that it struck, if known
+    replayed: bool | None = None
+    refused = ""  # how the engine stopped because of it; "" if it went on
+    ignored = ""  # the part of the change without effect; "" if all of it took effect
+    restart_offsets = RestartOffsets()  # where a changed engine began
+    stateless = False  # there was no state to begin with
+
     @abstractmethod
     def inject(self, now: Moment) -> str:
         """Do it, and return a description."""
@@ -60,28 +67,34 @@ class Strike(ABC):
     def healed(self, now: Moment) -> str:
         """Return the proof that it is undone."""
 
-    def batch(self) -> int | None:
-        """Return the batch that it struck, if known."""
-        return None
 
-    def replayed(self) -> bool | None:
-        return None
+class Idle:
+    """A fault that reports why it did not happen. A planned one is unreachable (n/a)."""
 
-    def refused(self) -> str:
-        """Return how the engine stopped because of it; "" if it went on."""
-        return ""
+    def __init__(self, spec: FaultSpec, missing: tuple[str, ...] = ()) -> None:
+        self.needs = missing
+        self._spec = spec
 
-    def ignored(self) -> str:
-        """Return the part of the change without effect; "" if all of it took effect."""
-        return ""
+    def poll(self, now: Moment) -> None:
+        pass
 
-    def restart_offsets(self) -> RestartOffsets:
-        """Return where a changed engine began."""
-        return RestartOffsets()
-
-    def stateless(self) -> bool:
-        """Return whether there was no state to begin with."""
+    def busy(self) -> bool:
         return False
+
+    def settled(self) -> bool:
+        return True
+
+    def over(self) -> bool:
+        return True
+
+    def heal(self, now: Moment) -> None:
+        pass
+
+    def reports(self) -> tuple[FaultReport, ...]:
+        if not self._spec.planned:
+            return ()
+        why = "n/a: " + "; ".join(self.needs)
+        return (FaultReport(self._spec, landed=False, healed=True, proof=why, reachable=False),)
 
 
 Lacks = Callable[[FaultSpec, Context], Iterable[str]]
@@ -223,15 +236,15 @@ class Struck(Course):
             replace(
                 report,
                 proof=f"n/a: {self._absent}" if self._absent else report.proof,
-                batch=report.batch if self._strike.batch() is None else self._strike.batch(),
-                replayed=self._strike.replayed(),
+                batch=report.batch if self._strike.batch is None else self._strike.batch,
+                replayed=self._strike.replayed,
                 reachable=not self._absent,
                 colour=self._strike.colour,
-                refused=self._strike.refused(),
-                ignored=self._strike.ignored(),
-                restored=self._strike.restart_offsets().restored,
-                written=self._strike.restart_offsets().written,
-                stateless=self._strike.stateless(),
+                refused=self._strike.refused,
+                ignored=self._strike.ignored,
+                restored=self._strike.restart_offsets.restored,
+                written=self._strike.restart_offsets.written,
+                stateless=self._strike.stateless,
             ),
         )
 
