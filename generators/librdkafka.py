@@ -114,8 +114,9 @@ class Client:
     ) -> None:
         self._library = library = _library()
         # C holds no reference to its callbacks.
+        troubled = _OnError(lambda _client, _error, words, _private: on_trouble(_text(words)))
         throttled = _OnThrottle(lambda _client, _broker, _number, ms, _private: on_throttle(ms))
-        self._callbacks = _OnReport(_reporter(library, on_failure)), _OnError(_troubler(on_trouble)), throttled
+        self._callbacks = _OnReport(_reporter(library, on_failure)), troubled, throttled
         words = ctypes.create_string_buffer(WORDS_MOST)
         conf = library.rd_kafka_conf_new()
         for name, value in settings.items():
@@ -185,10 +186,6 @@ def _reporter(library: ctypes.CDLL, on_failure: Callable[[bytes, int, str], None
             on_failure(key, told.err, _text(library.rd_kafka_err2str(told.err)))
 
     return reported
-
-
-def _troubler(on_trouble: Callable[[str], None]) -> Callable[[int, int, bytes, int], None]:
-    return lambda _client, _error, words, _private: on_trouble(_text(words))
 
 
 def _end(library: ctypes.CDLL, client: int, topic: int, _callbacks: object) -> None:

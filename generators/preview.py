@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generators.tape import Events, Tape
+from generators.tape import Tape
 from harness.model import RunSpec
 from harness.util.texts import many
-from workloads.base import Codec, Kind
+from workloads.base import Kind
 from workloads.registry import oracle_of
 
 FIRST = 5
@@ -83,11 +83,8 @@ def _first(tape: Tape) -> Iterator[str]:
         events = tape.events(server, np.zeros(1, dtype=np.int64))
         due = f"due {int(events.intended_us[0]) / 1000:8.3f} ms"
         time = f"event time {int(events.event_time_rel_ms[0]):+6d} ms"
-        yield f"  server {server}  {due}  {time}  partition {events.partition[0]}  {_content(tape.codec, events)}"
-
-
-def _content(codec: Codec, events: Events) -> str:
-    return "poison" if events.poison[0] else codec.say(events.content, 0)
+        content = "poison" if events.poison[0] else tape.codec.say(events.content, 0)
+        yield f"  server {server}  {due}  {time}  partition {events.partition[0]}  {content}"
 
 
 def lines(shown: Preview) -> list[str]:

@@ -114,11 +114,6 @@ class Tape:
         """The time until the end of the profile, or until the last slice is due if a silent server ends later."""
         return max(self.profile.duration_ms, self.slice_count * self.spec.slice_ms)
 
-    def slice_range(self, server: int, j: int) -> tuple[int, int]:
-        """Return the slots [lo, hi) of one slice. Each slot is in exactly one slice."""
-        lo, hi = self._first_slots(server, np.array([j, j + 1], dtype=np.int64))
-        return int(lo), int(hi)
-
     def slices(self, server: int, first: int = 0, until: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield the slices (j, lo, hi) of a server that have events, in order: all, or only first <= j < until."""
         end = self.slice_count if until is None else until

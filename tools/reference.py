@@ -34,7 +34,7 @@ from harness.cli import app, panels
 from harness.config import plan
 from harness.config.scenario_keys import KEYS, Group, Key
 from harness.engines import own_options
-from harness.engines.manifest import CLAIM_KEYS, ENGINE_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
+from harness.engines.manifest_keys import CLAIM_KEYS, ENGINE_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
 from harness.experiments import chaos, compare
 from harness.faults.base import USUAL, Kind
 from harness.faults.registry import FAULTS
@@ -295,7 +295,7 @@ def _keys(keys: Mapping[str, TomlKey]) -> str:
     rows = [
         [
             code(name),
-            "**required**" if key.required else key.default,
+            "**required**" if key.required else key.usual,
             key.allowed,
             sentence(key.help),
             code(key.example),

@@ -11,8 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from workloads.base import NEVER, Columns, Ints, Kind, Oracle, Places, Planned, Totals, Value
-from workloads.cells import Codes
+from workloads.base import NEVER, Columns, Ints, Kind, Oracle, Places, Planned, Totals
 
 CELL = "cell of its window"  # column of places
 
@@ -22,32 +21,11 @@ class InTotals:
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
+        self.codes, self.values, self.part_ms = oracle.codes, oracle.values, oracle.part_ms
+        self.groups, self.probed_from = oracle.groups, oracle.probed_from
+        self.merges = False
         counted = [number for number, value in enumerate(oracle.values) if value.kind is Kind.COUNT]
         self._counted = np.array(counted, dtype=np.int64)
-
-    @property
-    def codes(self) -> Codes:
-        return self._oracle.codes
-
-    @property
-    def values(self) -> tuple[Value, ...]:
-        return self._oracle.values
-
-    @property
-    def merges(self) -> bool:
-        return False
-
-    @property
-    def groups(self) -> int:
-        return self._oracle.groups
-
-    @property
-    def probed_from(self) -> int:
-        return self._oracle.probed_from
-
-    @property
-    def part_ms(self) -> int:
-        return self._oracle.part_ms
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
         return self._oracle.plan(blocks)

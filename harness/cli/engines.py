@@ -11,6 +11,7 @@ from harness.cli.common_flags import Json, answer, with_quiet
 from harness.cli.panels import Commands
 from harness.drivers import class_archives
 from harness.engines import environments, fake, manifest, removal
+from harness.engines.shipped import IDS, IN_VERSIONS, SHIPPED, workloads_of
 from harness.install import archives
 from harness.model import EngineManifest
 from harness.services import children
@@ -27,7 +28,7 @@ Engine = Annotated[
     str,
     typer.Argument(
         metavar="ENGINE",
-        help=f"{', '.join((*manifest.IDS, *manifest.IN_VERSIONS))}.",
+        help=f"{', '.join((*IDS, *IN_VERSIONS))}.",
         autocompletion=shell_completion.engine,
     ),
 ]
@@ -38,7 +39,7 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
     """List engines, what their sinks claim, and what is installed."""
     if context.invoked_subcommand:
         return
-    shipped = (manifest.load(engine) for engine in manifest.SHIPPED)
+    shipped = (manifest.load(engine) for engine in SHIPPED)
     found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
     told = [(each, _workloads(each), environments.missing(each)) for each in found]
     if as_json:
@@ -48,7 +49,7 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _workloads(found: EngineManifest) -> list[str]:
-    return manifest.workloads_of(found.id.partition("@")[0])
+    return workloads_of(found.id.partition("@")[0])
 
 
 @app.command("add")

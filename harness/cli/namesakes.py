@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.engines import manifest
+from harness.engines import shipped
 from harness.util.suggest import is_file
 from workloads.shipped import WORKLOADS
 
@@ -16,7 +16,7 @@ ENGINES = ("engine", "engines", "base", "head", "old", "new")  # parameters of c
 def sentences(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence per such name in the parameters of a command."""
     named = [name for key in ENGINES for name in _names(given.get(key))]
-    yield from _of("engine", named, manifest.SHIPPED, manifest.FILE)
+    yield from _of("engine", named, shipped.SHIPPED, shipped.FILE)
     yield from _of("workload", _names(given.get("workload")), WORKLOADS, "workload.toml")
 
 

@@ -22,7 +22,7 @@ def _of(find: Callable[[typer.Context], Iterable[str]]) -> Completer:
 
 def _engines(_: typer.Context) -> Iterable[str]:
     from harness.engines.fake import FAKE
-    from harness.engines.manifest import IDS
+    from harness.engines.shipped import IDS
 
     return (*IDS, FAKE)
 

@@ -32,7 +32,7 @@ from harness.model import (
     redacted,
 )
 from harness.util.suggest import home, is_file, nearest, short, wrong
-from harness.util.toml_reader import MistakeError, integer
+from harness.util.toml_reader import MistakeError, WholeNumber
 from workloads.base import Workload
 from workloads.registry import chosen
 from workloads.shipped import WORKLOADS, folder_of
@@ -292,7 +292,7 @@ def _dial(dial: str, value: Any) -> int | float:
             raise UsageError(wrong(f"disorder.{dial}", value, "a share from 0 to 1"))
         return share
     low = -3_600_000 if dial.startswith("skew") else 0
-    number: int = integer(low, 3_600_000, as_whole)(f"disorder.{dial}", value)
+    number: int = WholeNumber(low, 3_600_000, as_whole)(f"disorder.{dial}", value)
     return number
 
 

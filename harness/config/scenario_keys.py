@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
-from harness.engines.manifest import IDS, IN_VERSIONS
+from harness.engines.shipped import IDS, IN_VERSIONS
 from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
 from harness.util import toml_reader
 from harness.util.suggest import nearest
-from harness.util.toml_reader import MistakeError, expected, flag, integer, one_of
+from harness.util.toml_reader import MistakeError, OneOf, WholeNumber, expected, flag
 from workloads.shipped import WORKLOADS
 
 CLIENTS: tuple[Client, ...] = get_args(Client)
@@ -76,7 +76,7 @@ def _text(shape: str, allowed: str = "") -> Reader:
 
 
 def _integer(low: int, high: int) -> Reader:
-    return Reader(integer(low, high, as_whole), "N", f"{low:,} to {high:,}")
+    return Reader(WholeNumber(low, high, as_whole), "N", f"{low:,} to {high:,}")
 
 
 def _above_zero(what: str, high: float, shape: str) -> Reader:
@@ -151,7 +151,7 @@ def as_number(value: Any) -> float | None:
 
 
 def _choice(words: tuple[str, ...]) -> Reader:
-    return Reader(one_of(*words), "|".join(words))
+    return Reader(OneOf(words), "|".join(words))
 
 
 def _conf(where: str, value: Any) -> dict[str, str]:

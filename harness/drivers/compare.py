@@ -19,7 +19,7 @@ from harness import __version__
 from harness.config import plan
 from harness.drivers import catch_up_after_freeze, one_run
 from harness.drivers import search as drive_search
-from harness.engines import environments
+from harness.engines import environments, shipped
 from harness.engines import manifest as manifests
 from harness.experiments import compare, repeat
 from harness.experiments.compare import Leg, LegRun, Ran, Settings
@@ -50,7 +50,7 @@ def begin(
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     steady, _ = plan.resolve(compare.SCENARIO, {**keys, "fault": "none", "engine": engines[0]}, flags, manifests.load)
     named, seed = engines, steady.tape.seed
-    if steady.workload in manifests.workloads_of(compare.REFERENCE):  # it supports no user's own workload
+    if steady.workload in shipped.workloads_of(compare.REFERENCE):  # it supports no user's own workload
         engines = compare.with_reference(engines)
     asked: CompareRequest = {
         "named": named,

@@ -21,7 +21,8 @@ from typing import TextIO
 
 from harness.engines import versions
 from harness.engines.job import OURS, Surroundings
-from harness.engines.manifest import jobs_folder, load, lock_file
+from harness.engines.manifest import load
+from harness.engines.shipped import jobs_folder, lock_file
 from harness.engines.versions import UV
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_step

@@ -20,7 +20,7 @@ from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.fake_memory import VIEW, Cell, Counts, Event, FakeClock, FakeStore, Log, Tally
 from harness.engines.group_progress import Commits
 from harness.engines.job import Job
-from harness.engines.misbehaviour import AS_BATCH, MISBEHAVIOURS, Misbehaviour
+from harness.engines.misbehaviour import Misbehaviour
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.model import (
     CRASH_POINTS,
@@ -33,25 +33,6 @@ from harness.model import (
     Progress,
     SinkClaim,
 )
-
-# Re-exports the parts of the fake engine.
-__all__ = [
-    "AS_BATCH",
-    "BATCH_MS",
-    "FAKE",
-    "FAKE_PID",
-    "MANIFEST",
-    "MISBEHAVIOURS",
-    "SILENT",
-    "START_MS",
-    "Event",
-    "FakeClock",
-    "FakeEngine",
-    "FakeGhost",
-    "FakeStore",
-    "Log",
-    "check_conf",
-]
 
 FAKE = "fake"
 BATCH_MS = 500
@@ -114,7 +95,7 @@ class FakeEngine:
         checksum: bool = False,
         manifest: EngineManifest = MANIFEST,
     ) -> None:
-        self._manifest = manifest
+        self.manifest = manifest
         self.ran_ms = self.waited_ms = 0  # CPU times of its one thread
         self.killed_for_memory = 0  # count
         self._log, self._store, self._clock = log, store, clock
@@ -145,19 +126,15 @@ class FakeEngine:
         self._work: _Batch | None = None
         self._left: list[Counts] = []  # the unwritten part of the batch at a crash point
         self._second: FakeGhost | None = None
-        self._starts = 0
-
-    @property
-    def manifest(self) -> EngineManifest:
-        return self._manifest
+        self.starts = 0
 
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None
-        self._starts += 1
-        if self._starts > 1:
+        self.starts += 1
+        if self.starts > 1:
             self._state = self._bad.restored(self._state, self._older)
-        self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self._starts, START_MS)
-        self._forgets = self._bad.kind == ("forget" if self._starts > 1 else "latest")
+        self._busy_until_ms = self._clock.now_ms + self._bad.start_ms(self.starts, START_MS)
+        self._forgets = self._bad.kind == ("forget" if self.starts > 1 else "latest")
         open_batch = self._committed + 1
         if open_batch in self._planned:
             self._replayed.add(open_batch)
@@ -168,11 +145,11 @@ class FakeEngine:
 
     @property
     def job(self) -> Job:
-        return Job(self._manifest)
+        return Job(self.manifest)
 
     def swap_job(self, job: Job) -> None:
         """Continue from its state or, with a planted bug, from the one before its last batch."""
-        self._manifest = job.manifest
+        self.manifest = job.manifest
         if self._bad.kind == "stale-state":
             self._state = self._older
 
@@ -195,10 +172,6 @@ class FakeEngine:
     def checkpoint(self) -> Path | None:
         return None
 
-    @property
-    def starts(self) -> int:
-        return self._starts
-
     def alive(self) -> bool:
         return self._running
 
@@ -208,9 +181,9 @@ class FakeEngine:
     def progress(self) -> Progress | None:
         batch = self._bad.told(self._committed)
         ends = self._planned.get(batch)
-        if ends is None or not self._manifest.progress:
+        if ends is None or not self.manifest.progress:
             return None
-        if self._manifest.progress_group:
+        if self.manifest.progress_group:
             return self._commits_seen(batch)
         at_ms, watermark_ms = self._bad.clock(self._clock.wall_ms), self._watermarks.get(batch, 0)
         cells, commit_ms = len(self._state), self._bad.commit_ms(self._state)
@@ -229,7 +202,7 @@ class FakeEngine:
         """Do nothing: its evidence lies in memory and is never purged."""
 
     def batch_log(self) -> BatchLog | None:
-        if self._manifest.evidence == "none":
+        if self.manifest.evidence == "none":
             return None
         files = dict(enumerate(self._seam.ends))
         batches = tuple(
@@ -274,11 +247,11 @@ class FakeEngine:
         return "the fake engine was stopped where it stood"
 
     def members(self) -> tuple[Member, ...]:
-        return (_member(FAKE_PID + self._starts, stopped=self._frozen),) if self._running else ()
+        return (_member(FAKE_PID + self.starts, stopped=self._frozen),) if self._running else ()
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
         deeds = {signal.SIGSTOP: self.freeze, signal.SIGCONT: self.thaw, signal.SIGTERM: self.stop}
-        if FAKE_PID + self._starts in pids:
+        if FAKE_PID + self.starts in pids:
             deeds.get(number, self.kill)()
 
     def detach(self) -> FakeGhost:
@@ -290,7 +263,7 @@ class FakeEngine:
             for part in left:
                 self._write(number, part)
 
-        return FakeGhost(FAKE_PID + self._starts, finish, stopped=self._frozen)
+        return FakeGhost(FAKE_PID + self.starts, finish, stopped=self._frozen)
 
     def start_second(self) -> FakeGhost:
         """The second works on the next batch together with the first, and fails at the commit."""
@@ -485,7 +458,7 @@ class FakeEngine:
 
     @property
     def _claim(self) -> SinkClaim:
-        return self._manifest.sink(self._sink)
+        return self.manifest.sink(self._sink)
 
     @property
     def _adds(self) -> bool:

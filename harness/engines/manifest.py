@@ -20,98 +20,30 @@ import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from string import Formatter
-from typing import Any, get_args
+from typing import Any
 
 from harness.engines import fake, template
-from harness.install import jvm
-from harness.model import (
-    AD_IMPRESSIONS,
-    CRASH_POINTS,
-    EVENT_TIME,
-    ConfigFormat,
-    EngineManifest,
-    Guarantee,
-    Late,
-    LateEvidence,
-    SinkClaim,
-    Time,
-    UsageError,
-    WindowKey,
+from harness.engines.manifest_keys import (
+    ENGINE_KEYS,
+    GROUP,
+    JOB_KEYS,
+    MANIFEST_KEYS,
+    SINK_KEYS,
+    Keys,
+    group_of,
+    identifier,
+    placeholders,
 )
+from harness.engines.shipped import FILE, IDS, JOB, SHIPPED, VERSIONS, job_file, job_path, workloads_of
+from harness.model import AD_IMPRESSIONS, EngineManifest, SinkClaim, UsageError
 from harness.util import toml_reader
 from harness.util.suggest import home, is_file, nearest, short
 from harness.util.texts import shown
-from harness.util.toml_key import TomlKey, quoted
-from harness.util.toml_reader import (
-    MistakeError,
-    expected,
-    flag,
-    one_of,
-    parsed,
-    some_of,
-    table_of_texts,
-    text,
-    text_of,
-    texts,
-)
+from harness.util.toml_reader import MistakeError, expected, parsed, text_of
 
-Keys = Mapping[str, TomlKey]
-HERE = Path(__file__).parent
-WORKLOADS = HERE.parent.parent / "workloads"
-
-# The shipped engines. Add one: a folder, and its line here. (The fake one has no files.)
-IDS = (
-    "reference",
-    "spark",
-    "spark-rtm",
-    "spark-tws",
-    "spark-batch",
-    "spark-pandas",
-    "flink",
-    "flink-standalone",
-    "flink-java",
-    "flink-batch",
-    "kafka-streams",
-    "quix",
-)
-SHIPPED = {name: HERE / name / "manifest.toml" for name in IDS}
-
-# The placeholders of a command, with their values in Markdown.
-PLACEHOLDERS = {
-    "classpath": "the jars, joined as `-cp` wants them",
-    "config": "the path of the run config",
-    "home": "the folder of the manifest",
-    "java": "a Java that is new enough",
-    "java_options": "the options for it, such as its class archive",
-    "job": "the job of the shipped engine that the manifest extends",
-    "python": "our Python, with `confluent-kafka`, `redis`, `pyspark` and `fastavro`; or the one of `packages`",
-}
-GROUP, GROUP_PLACEHOLDERS = "group:", ("run", "topic")
-RESULTS = re.compile(r"[a-z]+(:\S+)?")  # harness/results/registry.py lists the valid ones
-ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
-FILE, JOB = "manifest.toml", ".py"
-TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
-
-
-@dataclass(frozen=True)
-class Versions:
-    """An engine that is available in other versions than the shipped one."""
-
-    name: str
-    example: str
-    oldest: tuple[int, int, int]
-    why: str  # the reason why older ones do not work
-
-
-VERSIONS = {
-    "spark": Versions("Spark", "4.1.1", (4, 0, 0), "the job creates a table from Arrow and uses try_cast"),
-    "flink": Versions("Flink", "2.2.1", (2, 2, 0), "its Kafka connector was built for that version"),
-}
-IN_VERSIONS = tuple(f"{name}@VERSION" for name in VERSIONS)
 
 
 def load(engine: str, workload: str = "") -> EngineManifest:
@@ -158,7 +90,7 @@ def _own(engine: str, workload: str) -> EngineManifest:
 
 def read(table: Mapping[str, Any], path: Path, workload: str = "") -> EngineManifest:
     """Read a user's manifest, which may inherit keys from the shipped engine that it extends."""
-    wanted = _id("workload", table.get("workload", workload or AD_IMPRESSIONS))
+    wanted = identifier("workload", table.get("workload", workload or AD_IMPRESSIONS))
     inherited = _inherited(table, wanted)
     values = {"workload": wanted, **inherited, **_known(table, MANIFEST_KEYS, has=inherited)}
     manifest = _made({**values, "extends": inherited.get("extends", "")}, path, shipped=False)
@@ -234,37 +166,11 @@ def _in_version(manifest: EngineManifest, version: str) -> EngineManifest:
     return replace(manifest, id=name, extends=manifest.id, packages=name, ivy=name)
 
 
-def jobs_folder(workload: str) -> Path:
-    return WORKLOADS / workload / "jobs"
-
-
-def job_file(engine: str, workload: str) -> Path:
-    """Return the file with a shipped engine's claims for a workload, which may not exist."""
-    return jobs_folder(workload) / f"{_stem(engine)}.toml"
-
-
-def job_path(manifest: EngineManifest) -> Path:
-    """Return the value of `{job}`."""
-    return jobs_folder(manifest.workload) / (manifest.program or f"{_stem(manifest.job)}{JOB}")
-
-
 def program_of(manifest: EngineManifest) -> Path:
     """Return the file of its job: the one in its command, or the shipped one."""
     beside = (Path(manifest.home) / word.replace("{home}/", "") for word in manifest.command)
     named = () if any("{job}" in word for word in manifest.command) else beside
     return next((path for path in named if path.is_file()), job_path(manifest))
-
-
-def _stem(engine: str) -> str:
-    """A job is usually a Python module, so dashes become underscores."""
-    return engine.replace("-", "_")
-
-
-def workloads_of(engine: str) -> list[str]:
-    """Return the workloads that a shipped engine has a job for."""
-    if engine == fake.FAKE:
-        return [fake.MANIFEST.workload]
-    return [path.parent.parent.name for path in sorted(WORKLOADS.glob(f"*/jobs/{_stem(engine)}.toml"))]
 
 
 def _refuse_without_job(engine: str, workload: str) -> None:
@@ -276,12 +182,6 @@ def _refuse_without_job(engine: str, workload: str) -> None:
         f"The engine {engine} has no job for the workload {workload}. {told} give --engine the path of a "
         "manifest whose command names your own job."
     )
-
-
-def lock_file(packages: str) -> Path:
-    """Return the pinned list of packages for a separate environment."""
-    folder = jvm.pins_folder(packages) if jvm.is_version(packages) else HERE / packages
-    return folder / "requirements.lock"
 
 
 def _check_command(manifest: EngineManifest) -> None:
@@ -311,8 +211,7 @@ def _find(engine: str) -> Path:
     if "/" in engine or engine.endswith((".toml", JOB)):
         raise UsageError(
             f"The manifest {shown(str(path))} does not exist. An engine is an id ({', '.join(SHIPPED)}) or the path "
-            f"of a "
-            f"{FILE}, of a folder that holds one, or of a job ({JOB}) beside one."
+            f"of a {FILE}, of a folder that holds one, or of a job ({JOB}) beside one."
         )
     raise UsageError(
         f"Unknown engine {short(engine)}: the ids are {', '.join(SHIPPED)}"
@@ -346,7 +245,7 @@ def _made(values: dict[str, Any], path: Path, *, shipped: bool) -> EngineManifes
     if doubled := {name for name in names if names.count(name) > 1}:
         raise MistakeError(f"the sink name {min(doubled)!r} is used twice. Give each sink a different name.")
     values |= _window_key(values)
-    if group := _group_of(values.get("progress")):
+    if group := group_of(values.get("progress")):
         values |= {"progress": True, "progress_group": group}
     manifest = EngineManifest(**values, sinks=sinks, home=str(path.resolve().parent), shipped=shipped)
     if not shipped:
@@ -375,7 +274,7 @@ def _check_own(manifest: EngineManifest) -> None:
     taken = {_plain(name): name for name in (*SHIPPED, fake.FAKE)}
     if (name := _plain(manifest.id)) in taken:
         raise expected("id", manifest.id, f"an id of your own ({taken[name]} is a shipped engine)")
-    if not any("config" in _placeholders("command", word) for word in manifest.command):
+    if not any("config" in placeholders("command", word) for word in manifest.command):
         raise expected(
             "command",
             list(manifest.command),
@@ -433,386 +332,3 @@ def _check_results(manifest: EngineManifest) -> None:
         if bool(value) != wanted:
             does = "needs" if wanted else "has no use for"
             raise MistakeError(f"results = {manifest.results!r} {does} the key {name!r}.")
-
-
-def _id(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not ID.fullmatch(value):
-        raise expected(key, value, "up to 60 letters, digits, dots, dashes and underscores: folders are named by it")
-    return value
-
-
-def _progress(key: str, value: Any) -> bool | str:
-    if isinstance(value, bool):
-        return value
-    if not (group := _group_of(value)):
-        raise expected(key, value, f"true, false or '{GROUP}NAME', the consumer group to which the job commits")
-    for name in _placeholders(key, group):
-        if name not in GROUP_PLACEHOLDERS:
-            raise expected(key, value, "no placeholder but {run}, {topic}", nearest(name, GROUP_PLACEHOLDERS))
-    return str(value)
-
-
-def _group_of(progress: Any) -> str:
-    """Return the name of the group, or ""."""
-    return progress.removeprefix(GROUP) if isinstance(progress, str) and progress.startswith(GROUP) else ""
-
-
-def _seconds(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise expected(key, value, "a number of seconds above 0")
-    return float(value)
-
-
-def _command(key: str, value: Any) -> tuple[str, ...]:
-    words = texts(key, value)
-    if not words:
-        raise expected(key, value, "a list with the program and its arguments")
-    for word in words:
-        for name in _placeholders(key, word):
-            if name not in PLACEHOLDERS:
-                allowed = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-                raise expected(key, word, f"no placeholder but {allowed}", nearest(name, PLACEHOLDERS))
-    return words
-
-
-def _placeholders(key: str, word: str) -> list[str]:
-    try:
-        return [name for _, name, _, _ in Formatter().parse(word) if name is not None]
-    except ValueError as error:
-        raise expected(key, word, f"a brace that is no placeholder written twice ({error}), so it") from error
-
-
-def _results(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not RESULTS.fullmatch(value):
-        raise expected(key, value, "a source of results, such as redis:compact or kafka:TOPIC")
-    if value.startswith("kafka:") and not TOPIC_NAME.fullmatch(value[6:]):
-        raise expected(key, value, "kafka:TOPIC, where TOPIC is a name of letters, digits, '.', '_' and '-', so it")
-    return value
-
-
-def _ivy(key: str, value: Any) -> str:
-    known = sorted(path.parent.name for path in HERE.glob("*/ivy.xml"))
-    if value not in known:
-        raise expected(key, value, f"one of the shipped sets of jars: {', '.join(known)}")
-    return str(value)
-
-
-def _packages(key: str, value: Any) -> str:
-    known = sorted(path.parent.name for path in HERE.glob("*/requirements.lock"))
-    if not isinstance(value, str) or value not in known:
-        raise expected(key, value, f"one of the shipped lists: {', '.join(known)}")
-    return value
-
-
-def _sinks(key: str, value: Any) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise expected(key, value, "at least one [[sinks]] table")
-    return value
-
-
-SINK_KEYS: Keys = {
-    "name": TomlKey(text, "The name by which `--sink` chooses it.", required=True, example='name = "totals"'),
-    "late": TomlKey(
-        one_of(*get_args(Late)),
-        "Whether the job drops events that come after the watermark, or counts them.",
-        takes=quoted(get_args(Late)),
-        required=True,
-        example='late = "drop"',
-    ),
-    "guarantee": TomlKey(
-        one_of(*get_args(Guarantee)),
-        "The guarantee that you claim for its counts. A FAIL report says whether the wrong counts are within it.",
-        takes=quoted(get_args(Guarantee)),
-        required=True,
-        example='guarantee = "exactly-once"',
-    ),
-    "crash_points": TomlKey(
-        some_of(*CRASH_POINTS),
-        "The crash points at which the job waits when `crash_path` orders it. The job has to report its progress.",
-        "none",
-        f"a list of {quoted(CRASH_POINTS, 'and')}",
-        'crash_points = ["c3"]',
-    ),
-    "bookkeeping": TomlKey(
-        texts,
-        "Patterns of Redis keys that belong to the job and hold no results. Without it such a key is a `phantom`.",
-        "none",
-        example='bookkeeping = ["fence:*"]',
-    ),
-    "final": TomlKey(
-        flag,
-        "A result is written once, when the watermark has passed the end of its window (Spark's append mode).",
-        "`false`",
-        example="final = true",
-    ),
-    "in_order": TomlKey(
-        flag,
-        "Outputs of a key leave in the order of their events' times. Only for results in a topic.",
-        "`false`",
-        example="in_order = true",
-    ),
-    "times": TomlKey(
-        some_of(*get_args(Time)),
-        "The times by which the job can count, for the scenario key `time`.",
-        f'`["{EVENT_TIME}"]`',
-        f"a list of {quoted(get_args(Time), 'and')}",
-        'times = ["event", "processing"]',
-    ),
-}
-
-# Keys of an engine, for all workloads.
-ENGINE_KEYS: Keys = {
-    "id": TomlKey(
-        _id,
-        "The name of the engine in results and folders. The ids of shipped engines are taken.",
-        takes="up to 60 letters, digits, dots, dashes and underscores",
-        required=True,
-        example='id = "my-job"',
-    ),
-    "command": TomlKey(
-        _command,
-        "The program and its arguments. The program is on `PATH` or beside the manifest, whose folder is the working "
-        "directory. One word holds `{config}`. A run builds nothing: a jar has to exist.",
-        takes="a list of texts with placeholders",
-        required=True,
-        example='command = ["{python}", "job.py", "{config}"]',
-    ),
-    "evidence": TomlKey(
-        one_of(*get_args(LateEvidence)),
-        "Where the run reads which events were dropped as late: in the checkpoint of a Spark query with one stateful "
-        "operator. The progress is read there as well.",
-        '`"none"`',
-        quoted(get_args(LateEvidence)),
-        'evidence = "spark-checkpoint"',
-    ),
-    "progress": TomlKey(
-        _progress,
-        "Whether the job reports its progress: in lines of `progress_path`, or as offsets that it commits to a "
-        "consumer group. `{run}` and `{topic}` in the name of the group are those of the run config. Crash points, "
-        "`states` and moments such as `batch>=3` need lines.",
-        "`true`",
-        f'`true`, `false` or `"{GROUP}NAME"`',
-        'progress = "group:my-group"',
-    ),
-    "resumes": TomlKey(
-        flag,
-        "The job may be killed, and goes on where it was when it is started again. With `false` nothing is killed.",
-        "`true`",
-        example="resumes = false",
-    ),
-    "executors": TomlKey(
-        flag,
-        "Processes of their own do the work, and the job restarts them when they die.",
-        "`false`",
-        example="executors = true",
-    ),
-    "ready_s": TomlKey(
-        _seconds,
-        "Deadline for the answer to the opening events, after each start.",
-        "120 s",
-        "seconds above 0",
-        "ready_s = 300",
-    ),
-    "drain_s": TomlKey(
-        _seconds,
-        "How long nothing may move after the last event before the engine is `stuck`.",
-        "120 s",
-        "seconds above 0",
-        "drain_s = 300",
-    ),
-    "retention_s": TomlKey(
-        _seconds,
-        "How long results are kept at least. Their keys may then have a time to live, which is `vanishing` otherwise.",
-        "for good",
-        "seconds above 0",
-        "retention_s = 3600",
-    ),
-    "archive": TomlKey(
-        flag,
-        "The JVM of the job takes `java_options` of the run config and ends in order at SIGTERM, so that it can start "
-        "from a class archive.",
-        "`false`",
-        example="archive = true",
-    ),
-    "waits_for_services": TomlKey(
-        flag,
-        "The job may start before Kafka and Redis answer. While `bootstrap` in its run config is empty, it reads the "
-        "file again and touches neither.",
-        "`false`",
-        example="waits_for_services = true",
-    ),
-    "env": TomlKey(
-        table_of_texts,
-        "Environment variables of the process. They take precedence over those of your shell.",
-        "none",
-        example='env = { TZ = "UTC" }',
-    ),
-    "extends": TomlKey(
-        one_of(*SHIPPED),
-        "A shipped engine whose keys, job and Java sources apply where this manifest gives none.",
-        "none",
-        quoted(SHIPPED),
-        'extends = "spark"',
-    ),
-    "build": TomlKey(
-        _command,
-        "The command by which `gate` builds the job in a checkout of a commit, in the folder of the manifest.",
-        "none",
-        "a list of texts with placeholders",
-        'build = ["mvn", "-q", "package"]',
-    ),
-    "ivy": TomlKey(
-        _ivy,
-        "A set of jars that comes with this program. The job gets it as `jars` and in `{classpath}`.",
-        "none",
-        "the id of an engine with jars",
-        'ivy = "spark"',
-    ),
-    "packages": TomlKey(
-        _packages,
-        "A list of Python packages that comes with this program. `{python}` then has these packages instead of ours.",
-        "none",
-        "the id of an engine with packages",
-        'packages = "quix"',
-    ),
-    "jars_inside": TomlKey(
-        text,
-        "A folder of these Python packages with jars. The Java sources are compiled against them, and they belong to "
-        "the class path of the class archive.",
-        "none",
-        example='jars_inside = "pyspark/jars"',
-    ),
-    "orders": TomlKey(
-        one_of(*get_args(ConfigFormat)),
-        "The format of the run config. `yahoo` is the YAML file of the original benchmark; Redis is then at port 6379.",
-        '`"json"`',
-        quoted(get_args(ConfigFormat)),
-        'orders = "yahoo"',
-    ),
-    "group": TomlKey(
-        text,
-        "A consumer group that is set to the beginning of the topic, for a job that would start at its end.",
-        "none",
-        example='group = "my-group"',
-    ),
-    "logs": TomlKey(
-        texts,
-        "Patterns of log files that the job writes itself, absolute or relative to the manifest. Their new lines are "
-        "searched for an exception and copied to `logs/own/` of the run.",
-        "none",
-        example='logs = ["logs/*.log"]',
-    ),
-    "settings": TomlKey(
-        texts,
-        "Which settings of `--conf` reach the engine, as patterns, and which of the keys `trigger` and `master`. "
-        "Others are refused before the start.",
-        "any",
-        example='settings = ["spark.*", "trigger"]',
-    ),
-}
-
-# Keys and claims of a job for one workload.
-CLAIM_KEYS: Keys = {
-    "sinks": TomlKey(
-        _sinks,
-        "One table for each way in which the job writes its results. The first one is the default.",
-        takes="at least one `[[sinks]]` table",
-        required=True,
-        example='sinks = [{ name = "totals", late = "drop", guarantee = "exactly-once" }]',
-    ),
-    "checksum": TomlKey(
-        flag, "The job can also sum the ids of the events of each cell.", "`false`", example="checksum = true"
-    ),
-    "history": TomlKey(
-        flag, "The job reads older events from files that its run config names.", "`false`", example="history = true"
-    ),
-    "early": TomlKey(
-        text,
-        "In words: why counts of an open window can be seen. The page of `compare` shows it.",
-        "none",
-        example='early = "each micro-batch writes totals"',
-    ),
-    "java": TomlKey(
-        texts,
-        "Java sources beside the manifest, which are compiled into the first of the jars.",
-        "none",
-        example='java = ["MySink.java"]',
-    ),
-    "options": TomlKey(
-        table_of_texts,
-        "Options of the job. `--conf` takes precedence.",
-        "none",
-        example='options = { "job.parallelism" = "4" }',
-    ),
-    "understands": TomlKey(
-        texts,
-        "Which options that begin with `streamgauge.` the job reads, and their values after `=`. Others are refused "
-        "before the start.",
-        "any",
-        example='understands = ["streamgauge.parser=fast|safe", "streamgauge.batch=N"]',
-    ),
-    "results": TomlKey(
-        _results,
-        "Where the results are; see below.",
-        '`"redis:compact"`',
-        "a source of results",
-        'results = "kafka:counts"',
-    ),
-    "window_key": TomlKey(
-        one_of(*get_args(WindowKey)),
-        "Whether results name a window by its start or by its end. By the end, all windows need the same length.",
-        '`"start"`',
-        quoted(get_args(WindowKey)),
-        'window_key = "end"',
-    ),
-    "key": TomlKey(
-        text,
-        "The key of a result, as a pattern. Only for `redis:template`, which needs it.",
-        "none",
-        "a text with names in braces",
-        'key = "counts:{campaign}"',
-    ),
-    "field": TomlKey(
-        text,
-        "The field of a result in its hash, as a pattern. Without it each result is a string. Only for "
-        "`redis:template`.",
-        "none",
-        "a text with names in braces",
-        'field = "{window}"',
-    ),
-    "read": TomlKey(
-        _command,
-        "The command that prints the results. Only for `command`, which needs it.",
-        "none",
-        "a list of texts with placeholders",
-        'read = ["{home}/read.sh", "{config}"]',
-    ),
-    "states": TomlKey(
-        _command,
-        "The command that reads copies of the job's checkpoints. It gets two more words: the folder of the copies, and "
-        "the file to write.",
-        "none",
-        "a list of texts with placeholders",
-        'states = ["{java}", "-cp", "{classpath}", "ReadState"]',
-    ),
-}
-
-# Keys of the file beside a shipped job. A query may leave other evidence than the engine's: the job's key wins.
-JOB_KEYS: Keys = {
-    **CLAIM_KEYS,
-    "evidence": ENGINE_KEYS["evidence"],
-    "program": TomlKey(text, "The file of the job.", "the id of the engine and `.py`", example='program = "count.py"'),
-}
-
-# Keys of a user's manifest, which has one job.
-MANIFEST_KEYS: Keys = {
-    **ENGINE_KEYS,
-    **CLAIM_KEYS,
-    "workload": TomlKey(
-        _id,
-        "The one workload that the job answers. A run of another one is refused.",
-        "any",
-        "the id of a workload",
-        'workload = "ad_impressions"',
-    ),
-}

@@ -25,9 +25,9 @@ from harness.engines.flink import kept_checkpoint
 from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
-from harness.engines.manifest import job_path
 from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
+from harness.engines.shipped import job_path
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import forgotten, states
 from harness.install import archives
@@ -83,8 +83,8 @@ class ProcessEngine:
         env: Mapping[str, str],
         surroundings: Surroundings = OURS,
     ) -> None:
-        self._manifest = manifest
-        self._config = config
+        self.manifest = manifest
+        self.config = config  # of its next start
         self._logs = logs
         self._private = private
         self._evidence = evidence
@@ -100,7 +100,7 @@ class ProcessEngine:
         self._replayed: set[int] = set()
         self._cut_off: list[EarlierRun] = []
         self._done = -1  # newest batch with an observed commit
-        self._starts = 0
+        self.starts = 0
         self._child: Child | None = None
         self._children: list[Child] = []  # from all starts
         self._ghosts: list[Driver] = []
@@ -108,31 +108,18 @@ class ProcessEngine:
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
 
     @property
-    def manifest(self) -> EngineManifest:
-        return self._manifest
-
-    @property
-    def config(self) -> EngineConfig:
-        """Return the config of its next start."""
-        return self._config
-
-    @property
     def pid(self) -> int | None:
         """Return the pid of the newest start; None before the first."""
         return self._child.pid if self._child else None
 
     @property
-    def starts(self) -> int:
-        return self._starts
-
-    @property
     def checkpoint(self) -> Path | None:
         """Return the folder of its state, if it is on this machine."""
-        return _local_folder(self._config.checkpoint)
+        return _local_folder(self.config.checkpoint)
 
     def start(self) -> None:
-        self._starts += 1
-        self._child = self._spawn(f"engine-{self._starts}", self._argv)
+        self.starts += 1
+        self._child = self._spawn(f"engine-{self.starts}", self._argv)
 
     def alive(self) -> bool:
         return self._child is not None and self._child.alive()
@@ -143,7 +130,7 @@ class ProcessEngine:
     def progress(self) -> Progress | None:
         """Combine the engine's reports with its checkpoint: a crash loses the last lines, and without new events they
         would never be replaced."""
-        if not self._manifest.progress:
+        if not self.manifest.progress:
             return None
         if self._group and not self.alive():  # read its last commit
             self._group.poll()
@@ -163,13 +150,13 @@ class ProcessEngine:
             spark_checkpoint.collect(self._checkpoint, self._evidence)
 
     def batch_log(self) -> BatchLog | None:
-        if self._manifest.evidence == "none":
+        if self.manifest.evidence == "none":
             return None
-        drops_late = self._manifest.sink(self._config.sink).late == "drop"
+        drops_late = self.manifest.sink(self.config.sink).late == "drop"
         if self._checkpoint is None:
-            note = f"The checkpoint {self._config.checkpoint} is not on this machine."
+            note = f"The checkpoint {self.config.checkpoint} is not on this machine."
             return BatchLog((), drops_late, complete=False, note=note)
-        allow_multiple = self._config.options.get(spark_checkpoint.ALLOW_MULTIPLE, "true").lower() != "false"
+        allow_multiple = self.config.options.get(spark_checkpoint.ALLOW_MULTIPLE, "true").lower() != "false"
         log = spark_checkpoint.read(
             self._evidence,
             drops_late=drops_late,
@@ -187,9 +174,9 @@ class ProcessEngine:
 
     def read_states(self) -> Mapping[str, Sequence[str | int]]:
         """The engine itself reads them, with the job's settings: some define the format of the state."""
-        table, config = self._states / "read", self._config.write(self._states)
+        table, config = self._states / "read", self.config.write(self._states)
         sparks = [self._surroundings.python, READS_STATES, config]
-        own = self._manifest.states and argv_of(self._manifest, self._manifest.states, config, self._surroundings)
+        own = self.manifest.states and argv_of(self.manifest, self.manifest.states, config, self._surroundings)
         words = (*(own or sparks), self._states, table)
         # A user's job does not get our modules on its path; the reader does.
         env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
@@ -214,12 +201,12 @@ class ProcessEngine:
 
     def last_words(self) -> LastWords:
         own = ((f"{LOGS}/{name}", lines) for name, lines in self._own_logs.tails(complaint.REMEMBERED))
-        first = [(f"{LOGS}/engine-{self._starts}.log", self.tail(complaint.REMEMBERED))]
+        first = [(f"{LOGS}/engine-{self.starts}.log", self.tail(complaint.REMEMBERED))]
         return complaint.most_telling([*first, *own])
 
     def notes(self) -> tuple[str, ...]:
         odd = (child.note for child in self._children if child.note)
-        return (*self._progress.notes(), *self._ends, *odd, *injected(os.environ | self._manifest.env))
+        return (*self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
 
     def stop(self) -> None:
         if self._group:
@@ -228,7 +215,7 @@ class ProcessEngine:
             for ghost in self._ghosts:
                 ghost.kill()
             # A JVM writes its archive of classes last of all, and may be a child of the started process.
-            writes = archives.is_made_with(self._config.java_options)
+            writes = archives.is_made_with(self.config.java_options)
             if self._child and not self._child.stop(STOP_DEADLINE_S, whole=writes):
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the other services must still be closed
@@ -250,10 +237,10 @@ class ProcessEngine:
             self._child.kill_group()  # what outlived the one that was started would write as well
         if self._checkpoint:
             # The checkpoint may have been edited while the engine was down.
-            forgotten.set_apart(self._checkpoint, self._evidence, self._starts + 1)
+            forgotten.set_apart(self._checkpoint, self._evidence, self.starts + 1)
             self._done = spark_checkpoint.newest_commit(self._checkpoint)
-            if self._manifest.plans_afterwards:
-                run = spark_checkpoint.cut_off(self._checkpoint, self._starts + 1, self._config.partitions)
+            if self.manifest.plans_afterwards:
+                run = spark_checkpoint.cut_off(self._checkpoint, self.starts + 1, self.config.partitions)
                 self._cut_off.append(run)
             else:
                 self._replayed |= spark_checkpoint.open_batches(self._checkpoint)
@@ -261,12 +248,12 @@ class ProcessEngine:
         self.start()
 
     def change(self, changed: Mapping[str, Any]) -> None:
-        self._config = replace(self._config, **changed)
-        write_config(self._manifest, self._config, self._private)
+        self.config = replace(self.config, **changed)
+        write_config(self.manifest, self.config, self._private)
 
     @property
     def job(self) -> Job:
-        return Job(self._manifest, self._surroundings, self._config.checkpoint)
+        return Job(self.manifest, self._surroundings, self.config.checkpoint)
 
     def restart_offsets(self) -> RestartOffsets:
         return (
@@ -285,20 +272,20 @@ class ProcessEngine:
 
     def swap_job(self, job: Job) -> None:
         """Keep the options given to the run; replace the predecessor's own options by the new job's."""
-        given = {k: v for k, v in self._config.options.items() if self._manifest.options.get(k) != v}
-        self._config = replace(
-            self._config,
+        given = {k: v for k, v in self.config.options.items() if self.manifest.options.get(k) != v}
+        self.config = replace(
+            self.config,
             options={**job.manifest.options, **given},
             checkpoint=job.checkpoint,
             jars=tuple(map(str, job.surroundings.jars)),
             java_options=(),  # an archive of classes fits one job only
         )
-        self._manifest, self._surroundings = job.manifest, job.surroundings
+        self.manifest, self._surroundings = job.manifest, job.surroundings
         self._prepare_start()
 
     def _prepare_start(self) -> None:
         """Set config file, command and environment of the next start."""
-        manifest, config = self._manifest, self._config
+        manifest, config = self.manifest, self.config
         self.config_path = write_config(manifest, config, self._private)
         self._argv = self._argv_with(self.config_path)
         self._env = environment_of(manifest, self._around, self._private, self._surroundings.python)
@@ -324,12 +311,12 @@ class ProcessEngine:
         return ghost
 
     def start_second(self) -> Driver:
-        name = f"engine-{self._starts}-second-{len(self._ghosts) + 1}"
-        progress = Path(self._config.progress_path).with_name(f"progress-{name}.jsonl")
+        name = f"engine-{self.starts}-second-{len(self._ghosts) + 1}"
+        progress = Path(self.config.progress_path).with_name(f"progress-{name}.jsonl")
         folder = self._private / name
         folder.mkdir()
-        config = replace(self._config, progress_path=str(progress), crash_path=str(folder / "crash"))
-        argv = self._argv_with(write_config(self._manifest, config, folder))
+        config = replace(self.config, progress_path=str(progress), crash_path=str(folder / "crash"))
+        argv = self._argv_with(write_config(self.manifest, config, folder))
         ghost = Driver(self._spawn(name, argv), ProgressFile(progress))
         self._ghosts.append(ghost)
         return ghost
@@ -377,10 +364,10 @@ class ProcessEngine:
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
 
     def _argv_with(self, config: Path) -> list[str]:
-        return argv_of(self._manifest, self._manifest.command, config, self._surroundings)
+        return argv_of(self.manifest, self.manifest.command, config, self._surroundings)
 
     def _spawn(self, name: str, argv: list[str]) -> Child:
-        child = spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self._manifest.home))
+        child = spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self.manifest.home))
         self._children.append(child)
         return child
 

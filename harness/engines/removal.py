@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.engines.environments import stamp_of
-from harness.engines.manifest import SHIPPED, load
+from harness.engines.manifest import load
+from harness.engines.shipped import SHIPPED
 from harness.install import jvm
 from harness.model import EngineManifest, HarnessError, UsageError
 from harness.terminal.command_end import cache_folder

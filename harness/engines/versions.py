@@ -17,7 +17,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TextIO
 
-from harness.engines.manifest import HERE, VERSIONS, lock_file
+from harness.engines.shipped import HERE, VERSIONS, lock_file
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, index_settings, run_step
 from harness.model import HarnessError, UsageError

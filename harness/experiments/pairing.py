@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.engines import manifest as manifests
+from harness.engines import shipped
 from harness.experiments.gating.gate import Judged
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side, by_start, idle_cores, idle_of
 from harness.measuring.ratio_by_start import FEWEST, ByStart, ratio, within
@@ -180,7 +180,7 @@ def labels_of(engines: Sequence[str]) -> tuple[str, ...]:
     labels = []
     for text in engines:
         path = Path(text)
-        short = path.parent.name if path.name == manifests.FILE else path.stem if path.is_file() else path.name
+        short = path.parent.name if path.name == shipped.FILE else path.stem if path.is_file() else path.name
         seen[short] += 1
         labels.append(short if seen[short] == 1 else f"{short} ({seen[short]})")
     return tuple(labels)

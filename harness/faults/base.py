@@ -48,6 +48,9 @@ class Context:
     claim: SinkClaim
 
 
+PROGRESS = ("batch", "offset", "time", "now")
+ANY_MOMENT = ("point", *PROGRESS)
+
 # The default moment of a fault: in the middle of a short load, or inside a sink's write if it must be there. The
 # first of these that the fault supports.
 USUAL = {"time": "t>=10s", "offset": "offset=50%", "batch": "batch>=3", "now": "now", "point": "c2:batch=3"}
@@ -58,17 +61,17 @@ class Kind:
     """One entry of the catalogue: a fault that can be planned by its name."""
 
     name: str
-    family: str  # the file that defines it
     what: str
     correct: str  # the behaviour of a correct pipeline
     make: Callable[[FaultSpec, Context], Fault]
     needs: str = ""  # for the list; `make` checks what is really missing
     options: Mapping[str, str] = field(default_factory=dict)  # name -> its default, which also defines its format
-    moments: tuple[str, ...] = ("batch", "offset", "time", "now")
+    moments: tuple[str, ...] = ANY_MOMENT
     links: tuple[str, ...] = ()  # services to reach through a proxy: the one in its option `link`, or all
     brokers: int = 1  # brokers that an embedded Kafka needs for it
     own_disk: bool = False  # the checkpoint must be on a separate small disk
     reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec] | None = None  # input faults change the tape
+    family: str = ""  # the catalogue has it from the file
 
     @property
     def usual(self) -> str:

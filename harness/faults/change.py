@@ -17,15 +17,14 @@ from harness.engines.base import Engine
 from harness.engines.config import FILE
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.downtime import Downtime, down
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment
+from harness.faults.strike import Idle
 from harness.model import FaultSpec
 from harness.util.durations import seconds
 from harness.util.suggest import nearest
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 PARSER = "streamgauge.parser"
-STANDING = ("point", "batch", "offset", "time", "now")
 
 ConfigKeys = Mapping[str, Any]
 
@@ -37,7 +36,7 @@ class Change(Downtime):
     def __init__(self, spec: FaultSpec, context: Context, to: ConfigKeys, back: ConfigKeys, pinned: str = "") -> None:
         super().__init__(spec, context)
         self._to, self._back, self._pinned = to, back, pinned
-        self._told_before = self._kept = ""
+        self._told_before = ""
 
     def check(self, now: Moment) -> None:
         """Check nothing: a config can always be changed."""
@@ -58,12 +57,9 @@ class Change(Downtime):
 
     def effect(self, now: Moment) -> str:
         told = in_plan(now.engine, self._pinned)
-        self._kept = kept_by(self._pinned, self._told_before, told)
-        before = "the same" if self._kept else self._told_before
+        self.ignored = kept_by(self._pinned, self._told_before, told)
+        before = "the same" if self.ignored else self._told_before
         return f"its plans have {self._pinned} = {told}; before the restart it was {before}" if told else ""
-
-    def ignored(self) -> str:
-        return self._kept
 
 
 def in_plan(engine: Engine, key: str) -> str:
@@ -163,62 +159,50 @@ CHANGED = "the engine is killed and restarted with"
 KINDS = (
     Kind(
         "change-partitions",
-        "change",
         f"{CHANGED} another number of shuffle partitions",
         "keeps the number of its checkpoint, or redistributes its state; no count changes",
         _conf(PARTITIONS, PARTITIONS),
         needs="the Spark job",
         options={"to": "4"},
-        moments=STANDING,
     ),
     Kind(
         "change-trigger",
-        "change",
         f"{CHANGED} another trigger",
         "goes on; no count changes",
         _trigger,
         needs=RESUMES,
         options={"to": "2s"},
-        moments=STANDING,
     ),
     Kind(
         "change-slots",
-        "change",
         f"{CHANGED} another number of parallel tasks",
         "goes on; no count changes",
         _slots,
         needs="a Spark job whose master is local[N]",
         options={"to": "2"},
-        moments=STANDING,
     ),
     Kind(
         "change-watermark",
-        "change",
         f"{CHANGED} another declared lateness",
         "never moves its watermark back; drops exactly the events that are late by the new lateness",
         _watermark,
         needs=RESUMES,
         options={"to": "20s"},
-        moments=STANDING,
     ),
     Kind(
         "change-sink",
-        "change",
         f"{CHANGED} another of its sinks",
         "goes on; or stops loudly if its state does not fit, and goes on with its old sink",
         _sink,
         needs=f"{RESUMES}, and that sink",
         options={"to": "fenced"},
-        moments=STANDING,
     ),
     Kind(
         "change-code",
-        "change",
         f"{CHANGED} another parser, which gives the same query another plan",
         "goes on; no count changes",
         _conf(PARSER),
         needs="the Spark job",
         options={"to": "from_json"},
-        moments=STANDING,
     ),
 )

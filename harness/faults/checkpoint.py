@@ -14,18 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.engines.spark.checkpoint import newest_commit, numbers, parse
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import PROGRESS, Context, Fault, Kind
 from harness.faults.downtime import QUIET, SLOW_MS, Downtime, down
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck
+from harness.faults.strike import CannotStrikeError, Idle, Strike, length_ms, need_more_to_do, struck_by
 from harness.model import FaultSpec
 from harness.services import small_disk
-from harness.util.durations import seconds
 
 STATE_FILES = (".zip", ".changelog", ".delta", ".snapshot")
-OLDER = {"batches": "3"}
-FULL = {"for": "5s"}
 KEPT, OLD = ".kept", ".older"  # copies beside a checkpoint during a fault
 TOLD = 4  # file names listed in a proof
 BORNE = 3  # batches after which damaged state was surely read: RocksDB reads a block only on demand
@@ -38,9 +34,7 @@ class Edit(Downtime):
         super().__init__(spec, context)
         self._sink = context.claim.name
         self._proof = ""
-        self._batch: int | None = None
         self._plan: bytes | None = None
-        self._replayed: bool | None = None
 
     @abstractmethod
     def edit(self, folder: Path) -> str:
@@ -73,22 +67,16 @@ class Edit(Downtime):
         return words
 
     def effect(self, now: Moment) -> str:
-        if self._batch is None:
+        if self.batch is None:
             return ""
-        plan = now.engine.planned(self._batch)
-        self._replayed = plan == self._plan
-        same = "by the very same plan" if self._replayed else f"with a new plan, {_grown(self._plan, plan)}"
-        return f"batch {self._batch} was run again, {same}"
-
-    def batch(self) -> int | None:
-        return self._batch
-
-    def replayed(self) -> bool | None:
-        return self._replayed or None
+        plan = now.engine.planned(self.batch)
+        self.replayed = True if plan == self._plan else None
+        same = "by the very same plan" if self.replayed else f"with a new plan, {_grown(self._plan, plan)}"
+        return f"batch {self.batch} was run again, {same}"
 
     def _is_about(self, folder: Path, batch: int) -> None:
         """Remember the batch that will run again."""
-        self._batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
+        self.batch, self._plan = batch, (folder / "offsets" / str(batch)).read_bytes()
 
 
 class DeleteCommit(Edit):
@@ -364,14 +352,6 @@ def _no_files(context: Context) -> tuple[str, ...]:
     return ()
 
 
-def _truncate(spec: FaultSpec, context: Context) -> Edit:
-    return DamageState(spec, context, version_file, half)
-
-
-def _flip(spec: FaultSpec, context: Context) -> Edit:
-    return DamageState(spec, context, data_file, flipped)
-
-
 def restore_older(spec: FaultSpec, context: Context) -> Fault:
     missing = _no_files(context)
     if QUIET not in context.claim.crash_points:
@@ -386,19 +366,16 @@ def disk_full(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"its checkpoint is at {context.spec.checkpoint}, whose disk a run must not fill")
     if why := small_disk.impossible():
         missing.append(f"no small disk can be mounted here: {why}")
-    strike = DiskFull(context, seconds(spec.options["for"], "for") * 1000)
-    return Idle(spec, tuple(missing)) if missing else struck(spec, strike, context)
+    make = struck_by(lambda spec, context: DiskFull(context, length_ms(spec)))
+    return Idle(spec, tuple(missing)) if missing else make(spec, context)
 
 
 NEEDS = "a local checkpoint of Spark, and an engine that resumes"
-PROGRESS = ("batch", "offset", "time", "now")
-STANDING = ("point", *PROGRESS)
 LOUD = "stops loudly, and goes on when the checkpoint is restored"
 
 KINDS = (
     Kind(
         "checkpoint-delete-commit",
-        "checkpoint",
         "while the engine is down, commits/N and its .crc are deleted; N is the last batch with data",
         "replays batch N with the same plan; no count changes",
         _edited(DeleteCommit),
@@ -407,78 +384,63 @@ KINDS = (
     ),
     Kind(
         "checkpoint-delete-offsets",
-        "checkpoint",
         "while the engine is down, offsets/N, commits/N and their .crc are deleted: batch N gets a new and larger plan",
         "detects it and stops loudly, or counts right nevertheless",
         _edited(DeleteOffsets),
         needs=NEEDS,
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-gap",
-        "checkpoint",
         "while the engine is down, the second newest file of offsets/ is deleted",
         LOUD,
         _edited(Gap),
         needs=NEEDS,
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-delete-metadata",
-        "checkpoint",
         "while the engine is down, the file with the id of its query is deleted",
         LOUD,
         _edited(DeleteMetadata),
         needs=NEEDS,
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-delete-all",
-        "checkpoint",
         "while the engine is down, its whole checkpoint is deleted: it starts from the beginning",
         "counts right only if it does not add to its earlier results",
         _edited(DeleteAll),
         needs=NEEDS,
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-truncate-state",
-        "checkpoint",
         "while the engine is down, the state file that it must load is truncated to half, and its .crc is deleted",
         LOUD,
-        _edited(_truncate),
+        _edited(lambda spec, context: DamageState(spec, context, version_file, half)),
         needs=f"{NEEDS}; a sink with state",
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-flip-state",
-        "checkpoint",
         "while the engine is down, one bit of the values in the state that it must load is flipped, and its .crc is "
         "deleted",
         LOUD,
-        _edited(_flip),
+        _edited(lambda spec, context: DamageState(spec, context, data_file, flipped)),
         needs=f"{NEEDS}; a sink with state",
-        moments=STANDING,
     ),
     Kind(
         "checkpoint-restore-older",
-        "checkpoint",
         "its checkpoint is copied; some batches later the copy is restored while the engine is down",
         "detects it, or replays the batches since then; no count changes",
         restore_older,
         needs=f"{NEEDS}; crash point c1",
-        options=OLDER,
+        options={"batches": "3"},
         moments=PROGRESS,
     ),
     Kind(
         "checkpoint-disk-full",
-        "checkpoint",
         "its checkpoint is on a small separate disk, which is full for a while",
         "waits or stops loudly, and goes on when there is space again; no count changes",
         disk_full,
         needs="a local checkpoint of Spark, and the right to mount a tmpfs",
-        options=FULL,
-        moments=STANDING,
+        options={"for": "5s"},
         own_disk=True,
     ),
 )

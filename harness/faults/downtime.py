@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from harness.engines import complaint
 from harness.engines.base import Reached
 from harness.faults.base import Context, Fault
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import Strike, missing_for, need_more_to_do, struck, unresumed
+from harness.faults.strike import Idle, Strike, Struck, missing_for, need_more_to_do, unresumed
 from harness.model import FaultSpec
 from harness.util.texts import shown
 
@@ -42,7 +41,6 @@ class Downtime(Strike):
         self._starts = 0
         self._before = 0
         self._up_ms = 0  # first poll after its restart
-        self._end = ""
 
     @abstractmethod
     def check(self, now: Moment) -> None:
@@ -95,23 +93,23 @@ class Downtime(Strike):
         """Hold until it has gone on or stopped."""
         self._up_ms = self._up_ms or now.now_ms
         if not now.engine.alive() or now.engine.starts > self._starts:
-            self._end = f"it stopped loudly: {_last_words(now)}"
+            self.refused = f"it stopped loudly: {_last_words(now)}"
         elif not self.borne(now) and now.now_ms - landed_ms > self._nothing_within_ms:
             seen = "it made progress once, and none" if self.went_on(now) else "it made no progress"
-            self._end = f"{seen} for {self._nothing_within_ms / 1000:.0f} s{_complaint(now)}"
-        return not self._end and not self.borne(now)
+            self.refused = f"{seen} for {self._nothing_within_ms / 1000:.0f} s{_complaint(now)}"
+        return not self.refused and not self.borne(now)
 
     def heal(self, now: Moment) -> None:
         """Undo the change. The supervisor restarts an engine that stopped by itself; one that is up is killed here."""
         if not self._killed:
             now.engine.disarm()
-        elif self._end:
+        elif self.refused:
             was_up = now.engine.alive()
             if was_up:
                 now.engine.kill()
             self._before = max(self._before, done(now))  # it may have progressed before it stopped
             self._up_ms = now.now_ms
-            self._end += f"; {self.undo(now)}"
+            self.refused += f"; {self.undo(now)}"
             if was_up:
                 now.engine.restart()
 
@@ -121,11 +119,8 @@ class Downtime(Strike):
         if not self.went_on(now):
             return ""
         on = f"from {self._before:,} to {done(now):,} records" if now.progress else "and changed its results"
-        words = (self._end, f"it went on {on}", self.effect(now))
+        words = (self.refused, f"it went on {on}", self.effect(now))
         return "; ".join(word for word in words if word)
-
-    def refused(self) -> str:
-        return self._end
 
     def _strike(self, now: Moment) -> None:
         engine = now.engine
@@ -157,7 +152,8 @@ def down(spec: FaultSpec, strike: Downtime, context: Context) -> Fault:
         missing.append(f"{manifest.id} reports no progress (progress = false), so nothing would show that it goes on")
     if spec.when.point == "c4":
         missing.append("the job is not held at c4: use c1, c2 or c3")
-    return Idle(spec, (*missing, *missing_for(spec, context))) if missing else struck(spec, strike, context)
+    missing += missing_for(spec, context)
+    return Idle(spec, tuple(missing)) if missing else Struck(spec, strike, context.spec.patience)
 
 
 def _last_words(now: Moment) -> str:

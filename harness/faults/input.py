@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import Consumer, TopicPartition
 
-from harness.faults.base import Context, Fault, Kind, option
+from harness.faults.base import Kind, option
 from harness.faults.run_at_poll import Field, Moment
-from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.strike import CannotStrikeError, Strike, struck_by
 from harness.model import INDEX_BITS, FaultSpec, Spell, SpellKind, TapeSpec, UsageError
 from harness.services.kafka import end_offsets
 from harness.util.durations import NotUnderstoodError, seconds
@@ -101,9 +101,6 @@ class _Input(Strike):
             raise CannotStrikeError("this run has no Kafka to prove the fault with")
         self.begin(now.field, now)
         return f"the tape contains it from {self._fault.when.seconds:g} s on"
-
-    def heal(self, _now: Moment) -> None:
-        pass
 
     def healed(self, _now: Moment) -> str:
         return "it ended after its time, as the tape contains it"
@@ -349,10 +346,6 @@ def _with(tape: TapeSpec, spell: Spell) -> TapeSpec:
     return replace(tape, spells=(*tape.spells, spell))
 
 
-def _make(strike: Callable[[FaultSpec, Kind], Strike]) -> Callable[[FaultSpec, Context], Fault]:
-    return lambda fault, context: struck(fault, strike(fault, _KIND[fault.action]), context)
-
-
 def _kind(
     name: str,
     what: str,
@@ -361,12 +354,12 @@ def _kind(
     reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec],
     **options: str,
 ) -> Kind:
+    make = struck_by(lambda fault, _: strike(fault, _KIND[fault.action]))
     return Kind(
         f"input-{name}",
-        "input",
         what,
         correct,
-        _make(strike),
+        make,
         needs="a time within the load, such as @t>=10s",
         options={"for" if key == "for_" else key: value for key, value in options.items()},
         moments=("time",),

@@ -17,14 +17,14 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from harness.engines import environments, manifest, own_options
-from harness.engines.base import Member, RestartOffsets
+from harness.engines.base import Member
 from harness.engines.job import Job
 from harness.engines.manifest import program_of
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.change import STANDING, config_of, difference, in_plan, kept_by
+from harness.faults.change import config_of, difference, in_plan, kept_by
 from harness.faults.downtime import Downtime, down
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Field, Moment, done
+from harness.faults.strike import Idle
 from harness.model import EngineManifest, FaultSpec
 from harness.services import kafka
 from harness.util.durations import seconds
@@ -63,9 +63,6 @@ class ChangeJob(Downtime):
         self._asks = self._asks and not self._clean  # a held engine does not end by itself
         self._own: Job | None = None
         self._set_before = dict.fromkeys(settings_of(spec), "")
-        self._kept = ""
-        self._restart_offsets = RestartOffsets()
-        self._stateless = False
 
     def take_down(self, now: Moment) -> str:
         return now.engine.end() if self._clean else now.engine.kill()
@@ -75,8 +72,8 @@ class ChangeJob(Downtime):
 
     def deed(self, now: Moment) -> None:
         self._own = own = now.engine.job
-        self._stateless = left_nothing(now.engine.checkpoint)
-        self._restart_offsets = now.engine.restart_offsets()
+        self.stateless = left_nothing(now.engine.checkpoint)
+        self.restart_offsets = now.engine.restart_offsets()
         self._set_before = {key: in_plan(now.engine, key) for key in self._set_before}
         surroundings, start = environments.prepare(self._to, lambda _: None), now.engine.starts + 1
         state = beside(own.checkpoint, start) if self._anew else copied(own.checkpoint, start)
@@ -97,11 +94,11 @@ class ChangeJob(Downtime):
 
     def _from_restart_offsets(self, topic: str) -> Mapping[str, str]:
         """Set the start offsets of a job without state, which by default starts elsewhere."""
-        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self._restart_offsets.restored))})}
+        return {BEGINS_OPTION: json.dumps({topic: dict(enumerate(self.restart_offsets.restored))})}
 
     def borne(self, now: Moment) -> bool:
         """Require a plan of the new job itself: the plans of the old one prove nothing."""
-        planned = sum(self._restart_offsets.written) if now.progress else 0
+        planned = sum(self.restart_offsets.written) if now.progress else 0
         return self.went_on(now) and (not planned or done(now) > planned or done(now) >= now.total)
 
     def proof(self, now: Moment) -> str:
@@ -127,24 +124,15 @@ class ChangeJob(Downtime):
             now.engine.swap_job(self._own)
             if self._asked != self._back:
                 now.engine.change(self._back)
-        return "its old job was restored" if self._stateless else "its old job and its own state were restored"
+        return "its old job was restored" if self.stateless else "its old job and its own state were restored"
 
     def effect(self, now: Moment) -> str:
-        if not self._restart_offsets.restored and not self.refused():
-            self._restart_offsets = now.engine.restored()
+        if not self.restart_offsets.restored and not self.refused:
+            self.restart_offsets = now.engine.restored()
         kept = (kept_by(key, before, in_plan(now.engine, key)) for key, before in self._set_before.items())
-        self._kept = "; ".join(filter(None, kept))
-        found = "no state was left to copy" if self._stateless else ""
-        return "; ".join(filter(None, (f"as {now.engine.job.manifest.id}", found, self._kept)))
-
-    def ignored(self) -> str:
-        return self._kept
-
-    def restart_offsets(self) -> RestartOffsets:
-        return self._restart_offsets
-
-    def stateless(self) -> bool:
-        return self._stateless
+        self.ignored = "; ".join(filter(None, kept))
+        found = "no state was left to copy" if self.stateless else ""
+        return "; ".join(filter(None, (f"as {now.engine.job.manifest.id}", found, self.ignored)))
 
 
 def runs(job: Job, leads: Member) -> bool:
@@ -270,7 +258,6 @@ def _changed_keys(spec: FaultSpec, context: Context, to: EngineManifest) -> tupl
 KINDS = (
     Kind(
         "change-job",
-        "job",
         "the engine is ended, and another job is started in its place, on a copy of its state",
         "goes on; or stops loudly, and the old job goes on; no count changes",
         _changed,
@@ -284,6 +271,5 @@ KINDS = (
             "means": SAME,
             **dict.fromkeys(QUESTION, SAME),
         },
-        moments=STANDING,
     ),
 )

@@ -15,14 +15,13 @@ from contextlib import suppress
 
 import psutil
 
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import Context, Kind
 from harness.faults.run_at_poll import Field, Log, Moment
-from harness.faults.strike import CannotStrikeError, Strike, need_more_to_do, struck, unresumed
+from harness.faults.strike import CannotStrikeError, Lacks, Strike, length_ms, need_more_to_do, struck_by, unresumed
 from harness.model import FaultSpec, HarnessError, KafkaAddress, UsageError
 from harness.services import kafka
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
-from harness.util.durations import seconds
 from harness.util.texts import many
 from harness.util.wait import wait_until
 
@@ -33,9 +32,7 @@ STOP_DEADLINE_S = 10.0
 ORDERLY_END = 143  # exit code of a Java program after SIGTERM
 STILL_S = 0.3
 SHARE = re.compile(r"(\d+)%")
-ANY_MOMENT = ("point", "batch", "offset", "time", "now")
 
-Options = Mapping[str, str]
 Offsets = dict[int, int]
 
 
@@ -46,8 +43,8 @@ class KafkaStrike(Strike):
     land_within_ms = SLOW_MS
     heal_within_ms = SLOW_MS
 
-    def __init__(self, hold_s: float = 0.0) -> None:
-        self.hold_ms = hold_s * 1000
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        self.hold_ms = hold_ms
 
 
 def field_of(now: Moment) -> tuple[Field, EmbeddedKafka, Log]:
@@ -96,8 +93,8 @@ def standing_still(now: Moment) -> Offsets:
 class Down(KafkaStrike):
     """The broker ends, and is started again at the same port with its data."""
 
-    def __init__(self, hold_s: float = 0.0) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        super().__init__(hold_ms)
         self._pid = self._before = 0
 
     @abstractmethod
@@ -179,9 +176,9 @@ class DeleteRecords(KafkaStrike):
 
     stops_engine = True
 
-    def __init__(self, down_s: float, share: float) -> None:
+    def __init__(self, down_ms: float, share: float) -> None:
         super().__init__()
-        self._down_ms, self._share = down_s * 1000, share
+        self._down_ms, self._share = down_ms, share
         self.land_within_ms = self._down_ms + SLOW_MS
         self._done: Offsets = {}
         self._since_ms = self._starts = 0
@@ -253,8 +250,7 @@ class Recreate(KafkaStrike):
             return ""
         return f"its id changed from {self._before} to {after}; of the records {self._unread:,} had not been processed"
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: the records are lost."""
+    # There is nothing to heal: the records are lost.
 
     def healed(self, now: Moment) -> str:
         ends = ends_of(now)
@@ -284,8 +280,7 @@ class AddPartitions(KafkaStrike):
         new = ", ".join(f"{p} ({ends[p]} record)" for p in self._new)
         return f"it has {len(ends)}, and each new one holds an event of the harness: {new}"
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: Kafka can't remove partitions."""
+    # There is nothing to heal: Kafka can't remove partitions.
 
     def healed(self, now: Moment) -> str:  # noqa: ARG002
         return "they stay"
@@ -294,8 +289,8 @@ class AddPartitions(KafkaStrike):
 class AbortedTransaction(KafkaStrike):
     """Events in the log that must not be counted: their producer aborts the transaction."""
 
-    def __init__(self, records: int, hold_s: float) -> None:
-        super().__init__(hold_s)
+    def __init__(self, records: int, hold_ms: float) -> None:
+        super().__init__(hold_ms)
         self._records = records
         self._abort: Callable[[], None] | None = None
 
@@ -326,24 +321,20 @@ class AbortedTransaction(KafkaStrike):
         return "it was aborted; the last stable offsets are the ends again, and an event of the harness follows"
 
 
-def hold_of(options: Options) -> float:
-    return seconds(options["for"], "for")
-
-
-def share_of(options: Options) -> float:
-    number = SHARE.fullmatch(options["share"])
+def share_of(spec: FaultSpec) -> float:
+    number = SHARE.fullmatch(spec.options["share"])
     if not number or not 0 < int(number[1]) <= 100:
-        raise UsageError(f"share = {options['share']!r} of kafka-delete-records is not a share from 1% to 100%.")
+        raise UsageError(f"share = {spec.options['share']!r} of kafka-delete-records is not a share from 1% to 100%.")
     return int(number[1]) / 100
 
 
-def missing(context: Context) -> tuple[str, ...]:
+def missing(_: FaultSpec, context: Context) -> tuple[str, ...]:
     if context.spec.kafka:
         return ("this run uses an existing Kafka (--kafka); a fault harms only an embedded one",)
     return ()
 
 
-def missing_for_deletion(context: Context) -> tuple[str, ...]:
+def missing_for_deletion(spec: FaultSpec, context: Context) -> tuple[str, ...]:
     """Require a resumable engine with progress: it is killed, and its progress must be known."""
     engine = context.manifest
     tells = (
@@ -351,27 +342,22 @@ def missing_for_deletion(context: Context) -> tuple[str, ...]:
         if engine.progress
         else (f"{engine.id} reports no progress (progress = false), so it is not known what it has read",)
     )
-    return (*missing(context), *unresumed(engine), *tells)
+    return (*missing(spec, context), *unresumed(engine), *tells)
 
 
 def kind(
     name: str,
     what: str,
     correct: str,
-    make: Callable[[Options], KafkaStrike],
-    options: Options | None = None,
+    strike: Callable[[FaultSpec], Strike],
+    options: Mapping[str, str] | None = None,
     *,
     needs: str = NEEDS,
-    lacks: Callable[[Context], tuple[str, ...]] = missing,
+    lacks: Lacks = missing,
+    brokers: int = 1,
 ) -> Kind:
-    known = dict(options or {})
-
-    def strike(spec: FaultSpec, context: Context) -> Fault:
-        made = make({**known, **spec.options})
-        made.needs = lacks(context)
-        return struck(spec, made, context)
-
-    return Kind(name, "kafka", what, correct, strike, needs=needs, options=known, moments=ANY_MOMENT)
+    make = struck_by(lambda spec, _: strike(spec), lacks)
+    return Kind(name, what, correct, make, needs, options or {}, brokers=brokers)
 
 
 KINDS = (
@@ -379,7 +365,7 @@ KINDS = (
         "kafka-kill",
         "SIGKILL to the broker, then a restart at the same port with its data",
         "waits, and goes on where it was; no count changes",
-        lambda options: Kill(hold_of(options)),
+        lambda spec: Kill(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
@@ -392,14 +378,14 @@ KINDS = (
         "kafka-pause",
         "SIGSTOP to the broker: connections stay open, and nothing is answered",
         "waits and catches up; no count changes",
-        lambda options: Pause(hold_of(options)),
+        lambda spec: Pause(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
         "kafka-delete-records",
         "the engine is killed; the first part of the records that arrive meanwhile is deleted before it reads them",
         "stops loudly: if it went on, the loss would be silent",
-        lambda options: DeleteRecords(hold_of(options), share_of(options)),
+        lambda spec: DeleteRecords(length_ms(spec), share_of(spec)),
         {"share": "50%", "for": "3s"},
         needs=f"{NEEDS}, an engine that resumes and reports its progress",
         lacks=missing_for_deletion,
@@ -414,14 +400,14 @@ KINDS = (
         "kafka-add-partitions",
         "the topic gets more partitions, each with an event that counts",
         "finds them by itself and reads them from their beginning",
-        lambda options: AddPartitions(int(options["count"])),
+        lambda spec: AddPartitions(int(spec.options["count"])),
         {"count": "2"},
     ),
     kind(
         "kafka-aborted-transaction",
         "a producer writes views in a transaction, leaves it open for a while, and aborts it",
         "counts none of them: it reads committed records only",
-        lambda options: AbortedTransaction(int(options["records"]), hold_of(options)),
+        lambda spec: AbortedTransaction(int(spec.options["records"]), length_ms(spec)),
         {"records": "1000", "for": "1s"},
     ),
 )

@@ -8,29 +8,24 @@ from __future__ import annotations
 import signal
 from contextlib import suppress
 
-from harness.faults.base import Context, Fault, Kind
 from harness.faults.kafka import (
-    ANY_MOMENT,
     SLOW_MS,
     KafkaStrike,
     Offsets,
     ends_of,
+    kind,
     log_of,
-    missing,
     server_of,
     standing_still,
     topic_of,
 )
 from harness.faults.run_at_poll import Moment
-from harness.faults.strike import CannotStrikeError, need_more_to_do, struck
-from harness.model import FaultSpec, HarnessError
+from harness.faults.strike import CannotStrikeError, length_ms, need_more_to_do
+from harness.model import HarnessError
 from harness.services import kafka
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
-from harness.util.durations import seconds
 
 NEEDS = "an embedded Kafka, which gets three brokers"
-LEADER_CHANGE = {"for": "3s"}
-UNCLEAN = {"records": "100", "for": "2s"}
 
 
 def cluster_of(now: Moment) -> EmbeddedCluster:
@@ -50,8 +45,8 @@ def in_sync_again(now: Moment) -> str:
 class LeaderChange(KafkaStrike):
     """The leader of partition 0 is killed; brokers with all of its records take over."""
 
-    def __init__(self, hold_s: float) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float) -> None:
+        super().__init__(hold_ms)
         self.heal_within_ms = 2 * SLOW_MS
         self._node = 0
         self._before: dict[int, int] = {}
@@ -90,9 +85,9 @@ class UncleanElection(KafkaStrike):
     to give up, so the load would break instead of the engine.
     """
 
-    def __init__(self, records: int, alone_s: float) -> None:
+    def __init__(self, records: int, alone_ms: float) -> None:
         super().__init__()
-        self._records, self._alone_ms = records, alone_s * 1000
+        self._records, self._alone_ms = records, alone_ms
         self.land_within_ms = self._alone_ms + 5 * SLOW_MS
         self.heal_within_ms = 2 * SLOW_MS
         self._leader = self._next = self._sent_ms = self._unread = 0
@@ -170,40 +165,23 @@ def _sum(ends: Offsets) -> int:
     return sum(ends.values())
 
 
-def leader_change(spec: FaultSpec, context: Context) -> Fault:
-    strike = LeaderChange(seconds({**LEADER_CHANGE, **spec.options}["for"], "for"))
-    strike.needs = missing(context)
-    return struck(spec, strike, context)
-
-
-def unclean_election(spec: FaultSpec, context: Context) -> Fault:
-    options = {**UNCLEAN, **spec.options}
-    strike = UncleanElection(int(options["records"]), seconds(options["for"], "for"))
-    strike.needs = missing(context)
-    return struck(spec, strike, context)
-
-
 KINDS = (
-    Kind(
+    kind(
         "kafka-leader-change",
-        "kafka",
         "SIGKILL to the leader of partition 0, so that in-sync replicas become leaders; then the broker is restarted",
         "finds the new leaders and goes on where it was; no count changes",
-        leader_change,
+        lambda spec: LeaderChange(length_ms(spec)),
+        {"for": "3s"},
         needs=NEEDS,
-        options=LEADER_CHANGE,
-        moments=ANY_MOMENT,
         brokers=len(BROKERS),
     ),
-    Kind(
+    kind(
         "kafka-unclean-election",
-        "kafka",
         "two brokers are down while the third accepts events of the harness; it dies, and one without them is elected",
         "stops loudly, or counts what it had read; does not confuse new records with lost ones of the same offsets",
-        unclean_election,
+        lambda spec: UncleanElection(int(spec.options["records"]), length_ms(spec)),
+        {"records": "100", "for": "2s"},
         needs=NEEDS,
-        options=UNCLEAN,
-        moments=ANY_MOMENT,
         brokers=len(BROKERS),
     ),
 )

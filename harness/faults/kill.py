@@ -18,9 +18,8 @@ from dataclasses import replace
 
 from harness.engines.base import Engine
 from harness.faults.base import Context, Fault, Kind
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import Course, Phase, missing_for, unresumed
+from harness.faults.strike import Course, Idle, Phase, missing_for, unresumed
 from harness.faults.when import words
 from harness.model import FaultReport, FaultSpec
 
@@ -251,11 +250,9 @@ class KillAtProgress(_Kill):
 KINDS = (
     Kind(
         "kill",
-        "kill",
         "SIGKILL to every process of the engine, then a restart; at a crash point of the sink or by progress",
         "goes on where it was: c1 to c3 replay the batch, c4 replays nothing; no count changes",
         kill,
         needs="an engine that resumes; crash points in its sink for c1 to c4",
-        moments=("point", "batch", "offset", "time", "now"),
     ),
 )

@@ -10,15 +10,14 @@ A network can't tear a hole into a TCP stream. So connections with dropped bytes
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import ANY_MOMENT, PROGRESS, Context, Kind
 from harness.faults.run_at_poll import Moment
-from harness.faults.strike import Strike, struck
+from harness.faults.strike import Strike, struck_by
 from harness.model import FaultSpec, UsageError
 from harness.services.link import NAMES, Link
 from harness.services.ping import Answered, Ping
@@ -35,20 +34,17 @@ MOST_PROBE_BYTES = 500_000
 ANSWER_DEADLINE_S = 20.0
 HUNG_MS = 1000
 SHORT_OF = 0.95  # timers may be a little early
-AT_POINTS = ("point", "batch", "offset", "time", "now")
-
-Defaults = Mapping[str, str]
 
 
 class Options:
     """The parsed options of a fault."""
 
-    def __init__(self, spec: FaultSpec, defaults: Defaults) -> None:
-        self._spec, self._defaults = spec, defaults
+    def __init__(self, spec: FaultSpec) -> None:
+        self._spec = spec
 
     @property
     def link(self) -> str:
-        return self._one_of("link", NAMES) if "link" in self._defaults else "redis"
+        return self._one_of("link", NAMES) if "link" in self._spec.options else "redis"
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -56,19 +52,16 @@ class Options:
         return SIDES if side == BOTH else (side,)
 
     def ms(self, name: str) -> float:
-        return seconds(self._text(name), name) * 1000
+        return seconds(self._spec.options[name], name) * 1000
 
     def number(self, name: str) -> int:
-        return int(self._text(name))
+        return int(self._spec.options[name])
 
     def _one_of(self, name: str, words: tuple[str, ...]) -> str:
-        if (text := self._text(name)) not in words:
+        if (text := self._spec.options[name]) not in words:
             allowed = f"{name} = {text!r} is not one of {', '.join(words)}{nearest(text, words)}"
             raise UsageError(f"The fault {self._spec.text!r} can't be parsed: {allowed}.")
         return text
-
-    def _text(self, name: str) -> str:
-        return self._spec.options.get(name, self._defaults[name])
 
 
 class _OnLink(Strike):
@@ -80,9 +73,6 @@ class _OnLink(Strike):
     def __init__(self, link: str) -> None:
         self._name = link
         self._ping: Ping | None = None
-
-    @abstractmethod
-    def heal(self, now: Moment) -> None: ...
 
     def healed(self, now: Moment) -> str:
         self._hang_up()
@@ -132,7 +122,6 @@ class Slowed(_OnLink):
         narrow_bytes = toxic.kbps * 125 * PROBE_S if toxic.kbps else toxic.slice_bytes * 40
         self._size_bytes = min(MOST_PROBE_BYTES, int(narrow_bytes))
         self._before_ms = 0.0
-        self._reopened = False
 
     def inject(self, now: Moment) -> str:
         before = self._connect(now, self._size_bytes)
@@ -267,8 +256,7 @@ class Reset(_OnLink):
         self._strike(now)  # the engine had no connection at that moment: retry
         return ""
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: a reset is over at once."""
+    # There is nothing to heal: a reset is over at once.
 
     def _strike(self, now: Moment) -> None:
         ours = self._connect(now)
@@ -351,14 +339,6 @@ def _slow(read: Options, how: str) -> str:
     return f"{' and '.join(read.sides)} bytes between engine and {read.link} {how}"
 
 
-def _blackhole(read: Options) -> Strike:
-    return Swallowed(read.link, read.sides, read.ms("for"))
-
-
-def _reset(read: Options) -> Strike:
-    return Reset(read.link)
-
-
 def _limit(read: Options) -> Strike:
     size, times = read.number("bytes"), read.number("times")
     words = f"each connection to {read.link} is cut after {size:,} more bytes of a {' or a '.join(read.sides)}"
@@ -376,25 +356,19 @@ def _kind(
     what: str,
     correct: str,
     build: Callable[[Options], Strike],
-    options: Defaults,
+    options: Mapping[str, str],
     *,
-    moments: tuple[str, ...] = Kind.moments,
+    moments: tuple[str, ...] = ANY_MOMENT,
 ) -> Kind:
     links = NAMES if "link" in options else ("redis",)
-
-    def make(spec: FaultSpec, context: Context) -> Fault:
-        read = Options(spec, options)
-        strike = build(read)
-        strike.needs = _missing(context, read.link)
-        return struck(spec, strike, context)
-
+    make = struck_by(lambda spec, _: build(Options(spec)), _missing)
     needs = "an embedded Kafka and Redis" if len(links) > 1 else "an embedded Redis"
-    return Kind(name, "network", what, correct, make, needs, options, moments, links=links)
+    return Kind(name, what, correct, make, needs, options, moments, links=links)
 
 
-def _missing(context: Context, link: str) -> tuple[str, ...]:
+def _missing(fault: FaultSpec, context: Context) -> tuple[str, ...]:
     """Refuse existing servers: a Kafka sends clients its own address, and a certificate does not name our proxy."""
-    spec = context.spec
+    link, spec = Options(fault).link, context.spec
     if context.manifest.simulated:
         return (f"the fake engine has no connection to {link}",)
     if spec.kafka if link == "kafka" else spec.redis:
@@ -412,7 +386,6 @@ KINDS = (
         _STALLS,
         _latency,
         {**_LINK, "for": "5s", "ms": "200"},
-        moments=AT_POINTS,
     ),
     _kind(
         "net-jitter",
@@ -420,7 +393,6 @@ KINDS = (
         _STALLS,
         _jitter,
         {**_LINK, "for": "5s", "ms": "200"},
-        moments=AT_POINTS,
     ),
     _kind(
         "net-bandwidth",
@@ -428,7 +400,6 @@ KINDS = (
         _STALLS,
         _bandwidth,
         {**_LINK, "for": "5s", "kbps": "256"},
-        moments=AT_POINTS,
     ),
     _kind(
         "net-slice",
@@ -436,22 +407,21 @@ KINDS = (
         "reassembles every message; no count changes",
         _slice,
         {**_LINK, "for": "5s", "bytes": "100", "gap": "1ms"},
-        moments=AT_POINTS,
     ),
     _kind(
         "net-blackhole",
         "the bytes between the engine and a service are dropped; connections stay open and are reset afterwards",
         "waits, or abandons the batch and runs it again; no count changes",
-        _blackhole,
+        lambda read: Swallowed(read.link, read.sides, read.ms("for")),
         {**_LINK, "for": "5s"},
+        moments=PROGRESS,
     ),
     _kind(
         "net-reset",
         "every open connection between the engine and a service is reset, once",
         "reconnects, or stops loudly and runs the batch again; no count changes",
-        _reset,
+        lambda read: Reset(read.link),
         {"link": "redis"},
-        moments=AT_POINTS,
     ),
     _kind(
         "net-limit",
@@ -459,6 +429,7 @@ KINDS = (
         "runs the batch again and counts executed commands once: it writes totals, or checks a fence in the same step",
         _limit,
         {"link": "redis", "side": "request", "bytes": "2000", "times": "1"},
+        moments=PROGRESS,
     ),
     _kind(
         "redis-reset-reply",
@@ -466,5 +437,6 @@ KINDS = (
         "does not treat a missing reply as a missing write: a repeated write changes nothing",
         _reset_reply,
         {"times": "1"},
+        moments=PROGRESS,
     ),
 )

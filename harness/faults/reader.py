@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import redis
 
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import PROGRESS, Context, Kind
 from harness.faults.run_at_poll import Moment
-from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
 from harness.model import FaultSpec
 from harness.results.redis_pipeline import REPLY_TIMEOUT_S, Prepared
 from harness.util.durations import seconds
@@ -72,8 +73,8 @@ class Reader:
 class ReadResults(Strike):
     colour = "tab:blue"
 
-    def __init__(self, hold_s: float, every_s: float) -> None:
-        self.hold_ms, self._every_s = hold_s * 1000, every_s
+    def __init__(self, hold_ms: float, every_s: float) -> None:
+        self.hold_ms, self._every_s = hold_ms, every_s
         self._reader: Reader | None = None
 
     def inject(self, now: Moment) -> str:
@@ -97,21 +98,19 @@ class ReadResults(Strike):
         return self._reader.in_words() if self._reader else "nothing was read"
 
 
-def _read_results(spec: FaultSpec, context: Context) -> Fault:
-    strike = ReadResults(*(seconds(spec.options[name], name) for name in ("for", "every")))
+def _elsewhere(_: FaultSpec, context: Context) -> Iterator[str]:
     if context.manifest.source != OUR_SCHEMA:
-        strike.needs = (f"{context.manifest.id} writes its results to {context.manifest.results}, not {OUR_SCHEMA}",)
-    return struck(spec, strike, context)
+        yield f"{context.manifest.id} writes its results to {context.manifest.results}, not {OUR_SCHEMA}"
 
 
 KINDS = (
     Kind(
         NAME,
-        "reader",
         "a second reader reads all results in Redis in a loop",
         "goes on; no count changes",
-        _read_results,
+        struck_by(lambda spec, _: ReadResults(length_ms(spec), seconds(spec.options["every"], "every")), _elsewhere),
         needs="results in one Redis hash per key",
         options={"for": "10s", "every": "50ms"},
+        moments=PROGRESS,
     ),
 )

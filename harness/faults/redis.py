@@ -15,9 +15,9 @@ from itertools import islice
 import psutil
 import redis
 
-from harness.faults.base import Context, Fault, Kind
+from harness.faults.base import Context, Kind
 from harness.faults.run_at_poll import Field, Moment
-from harness.faults.strike import CannotStrikeError, Strike, struck
+from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
 from harness.model import FaultSpec, UsageError
 from harness.services.redis import CLIENT_NAME, EmbeddedRedis
 from harness.util.durations import seconds
@@ -38,16 +38,20 @@ LONGEST_PAUSE_MS = 600_000  # we end a pause ourselves; this limit is for a kill
 OUT_OF_REACH = (redis.ConnectionError, redis.TimeoutError)
 KEEPS = {"none": "", "rdb": "rdb", "aof": "aof"}
 
-Options = Mapping[str, str]
-
 
 class RedisStrike(Strike):
     """The base class of the family."""
 
     colour = "tab:purple"
 
-    def __init__(self, hold_s: float = 0.0) -> None:
-        self.hold_ms = hold_s * 1000
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        self.hold_ms = hold_ms
+
+    def healed(self, now: Moment) -> str:
+        """Return the proof that the server accepts writes again."""
+        with server_of(now).client() as client, suppress(*OUT_OF_REACH):
+            return "" if refusal(client) else "a test write is accepted again"
+        return ""
 
 
 def field_of(now: Moment) -> tuple[Field, EmbeddedRedis]:
@@ -76,20 +80,13 @@ def refusal(client: redis.Redis) -> redis.ResponseError | None:
     return None
 
 
-def takes_writes(now: Moment) -> str:
-    """Return the proof that the server accepts writes again."""
-    with server_of(now).client() as client, suppress(*OUT_OF_REACH):
-        return "" if refusal(client) else "a test write is accepted again"
-    return ""
-
-
 class Down(RedisStrike):
     """The server ends, and is started again at the same port with the data it kept."""
 
     keeps = ""
 
-    def __init__(self, hold_s: float = 0.0) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        super().__init__(hold_ms)
         self._run_id = ""
 
     @abstractmethod
@@ -149,8 +146,8 @@ class Down(RedisStrike):
 class Kill(Down):
     """SIGKILL. Its persistence settings decide which data survives."""
 
-    def __init__(self, hold_s: float, keeps: str, age_s: float) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float, keeps: str, age_s: float) -> None:
+        super().__init__(hold_ms)
         self.keeps, self._age_ms = keeps, age_s * 1000
         self._saved_ms: int | None = None
 
@@ -216,11 +213,7 @@ class Flush(RedisStrike):
             f"of {many(self._before, 'key')} none was left; only the data that jobs read was restored" if gone else ""
         )
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: results are not ours to restore."""
-
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
+    # There is nothing to heal: results are not ours to restore.
 
 
 class Evict(RedisStrike):
@@ -253,11 +246,7 @@ class Evict(RedisStrike):
             f"{self._expired_before} to {expired}"
         )
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: results are not ours to restore."""
-
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
+    # There is nothing to heal: results are not ours to restore.
 
     def _expire(self, client: redis.Redis, field: Field) -> None:
         """Expire nothing until enough keys have results."""
@@ -273,8 +262,8 @@ class Evict(RedisStrike):
 class WrongType(RedisStrike):
     """The results of one key are moved away, and a string replaces the hash."""
 
-    def __init__(self, hold_s: float) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float) -> None:
+        super().__init__(hold_ms)
         self._key = ""
 
     def inject(self, now: Moment) -> str:
@@ -341,9 +330,6 @@ class Pause(RedisStrike):
         with server_of(now).client() as client:
             client.client_unpause()
 
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
-
 
 class Freeze(RedisStrike):
     """SIGSTOP: connections stay open, and nothing is answered."""
@@ -363,15 +349,12 @@ class Freeze(RedisStrike):
     def heal(self, now: Moment) -> None:
         server_of(now).child.signal_group(signal.SIGCONT)
 
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
-
 
 class Refusing(RedisStrike):
     """Settings make the server refuse writes; it still answers reads."""
 
-    def __init__(self, hold_s: float) -> None:
-        super().__init__(hold_s)
+    def __init__(self, hold_ms: float) -> None:
+        super().__init__(hold_ms)
         self._before: dict[str, str] = {}
 
     @abstractmethod
@@ -398,9 +381,6 @@ class Refusing(RedisStrike):
         with server_of(now).client() as client:
             for name, value in self._before.items():
                 client.config_set(name, value)
-
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
 
 
 class Full(Refusing):
@@ -447,11 +427,7 @@ class ClientKill(RedisStrike):
             return ""
         return f"connections {', '.join(sorted(self._killed, key=int))} are gone from CLIENT LIST"
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: reconnecting is the engine's task."""
-
-    def healed(self, now: Moment) -> str:
-        return takes_writes(now)
+    # There is nothing to heal: reconnecting is the engine's task.
 
 
 def clients(client: redis.Redis) -> list[dict[str, str]]:
@@ -459,34 +435,27 @@ def clients(client: redis.Redis) -> list[dict[str, str]]:
     return listed
 
 
-def keeps_of(options: Options) -> str:
-    if options["persistence"] not in KEEPS:
-        raise UsageError(f"persistence = {options['persistence']!r} of redis-kill is not one of {', '.join(KEEPS)}.")
-    return KEEPS[options["persistence"]]
+def keeps_of(persistence: str) -> str:
+    if persistence not in KEEPS:
+        raise UsageError(f"persistence = {persistence!r} of redis-kill is not one of {', '.join(KEEPS)}.")
+    return KEEPS[persistence]
 
 
-def hold_of(options: Options) -> float:
-    return seconds(options["for"], "for")
-
-
-def missing(context: Context) -> tuple[str, ...]:
+def missing(_: FaultSpec, context: Context) -> tuple[str, ...]:
     if context.spec.redis:
         return ("this run uses an existing Redis (--redis); a fault harms only an embedded one",)
     return ()
 
 
 def kind(
-    name: str, what: str, correct: str, make: Callable[[Options], RedisStrike], options: Options | None = None
+    name: str,
+    what: str,
+    correct: str,
+    strike: Callable[[FaultSpec], RedisStrike],
+    options: Mapping[str, str] | None = None,
 ) -> Kind:
-    known = dict(options or {})
-
-    def strike(spec: FaultSpec, context: Context) -> Fault:
-        made = make({**known, **spec.options})
-        made.needs = missing(context)
-        return struck(spec, made, context)
-
-    moments = ("point", "batch", "offset", "time", "now")
-    return Kind(name, "redis", what, correct, strike, needs=NEEDS, options=known, moments=moments)
+    make = struck_by(lambda spec, _: strike(spec), missing)
+    return Kind(name, what, correct, make, NEEDS, options or {})
 
 
 KINDS = (
@@ -495,14 +464,14 @@ KINDS = (
         "SIGKILL to Redis, then a restart at the same port: empty, with a snapshot of some seconds ago, or with its "
         "append-only file",
         "detects the loss, and stops loudly or restores the results; counts that only Redis held are lost",
-        lambda options: Kill(hold_of(options), keeps_of(options), seconds(options["age"], "age")),
+        lambda spec: Kill(length_ms(spec), keeps_of(spec.options["persistence"]), seconds(spec.options["age"], "age")),
         {"for": "3s", "persistence": "none", "age": "2s"},
     ),
     kind(
         "redis-restart-empty",
         "SHUTDOWN NOSAVE, then a restart at the same port: Redis comes back without results",
         "detects the loss, and restores the results or stops loudly; a count that it does not write again is lost",
-        lambda options: RestartEmpty(hold_of(options)),
+        lambda spec: RestartEmpty(length_ms(spec)),
         {"for": "1s"},
     ),
     kind(
@@ -515,28 +484,28 @@ KINDS = (
         "redis-pause",
         "CLIENT PAUSE WRITE: writes wait for their answer, reads are answered",
         "waits and catches up; no count changes",
-        lambda options: Pause(hold_of(options)),
+        lambda spec: Pause(length_ms(spec)),
         {"for": "3s"},
     ),
     kind(
         "redis-freeze",
         "SIGSTOP to Redis: connections stay open, and nothing is answered",
         "waits and catches up; a timeout must not cause a second write",
-        lambda options: Freeze(hold_of(options)),
+        lambda spec: Freeze(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
         "redis-full",
         "maxmemory below what is used, and noeviction: each write is refused with OOM",
         "stops loudly or retries; commits nothing that it could not write",
-        lambda options: Full(hold_of(options)),
+        lambda spec: Full(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
         "redis-read-only",
         "min-replicas-to-write 1 without any replica: each write is refused, reads are answered",
         "stops loudly or retries; commits nothing that it could not write",
-        lambda options: ReadOnly(hold_of(options)),
+        lambda spec: ReadOnly(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
@@ -550,14 +519,14 @@ KINDS = (
         "the results of one campaign are moved away and replaced by a string, so that one command of a larger write "
         "fails",
         "stops loudly; when it goes on, it does not repeat the commands that succeeded",
-        lambda options: WrongType(hold_of(options)),
+        lambda spec: WrongType(length_ms(spec)),
         {"for": "5s"},
     ),
     kind(
         "redis-evict",
         "a time to live of 1 ms on the results of some campaigns",
         "restores them from its own state, or reports that they are gone",
-        lambda options: Evict(int(options["campaigns"])),
+        lambda spec: Evict(int(spec.options["campaigns"])),
         {"campaigns": "5"},
     ),
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import chain
 
 from harness.faults import (
     change,
@@ -25,27 +24,26 @@ from harness.faults import (
 )
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
-from harness.faults.idle import Idle
+from harness.faults.strike import Idle
 from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
 from harness.util.durations import NotUnderstoodError, seconds
 
-FAULTS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in chain(
-        kill.KINDS,
-        input.KINDS,
-        kafka.KINDS,
-        kafka_replicas.KINDS,
-        process.KINDS,
-        redis.KINDS,
-        reader.KINDS,
-        network.KINDS,
-        checkpoint.KINDS,
-        change.KINDS,
-        job.KINDS,
-    )
+# The families in the order of the catalogue, each with the kinds of its files.
+FAMILIES = {
+    "kill": kill.KINDS,
+    "input": input.KINDS,
+    "kafka": (*kafka.KINDS, *kafka_replicas.KINDS),
+    "process": process.KINDS,
+    "redis": redis.KINDS,
+    "reader": reader.KINDS,
+    "network": network.KINDS,
+    "checkpoint": checkpoint.KINDS,
+    "change": change.KINDS,
+    "job": job.KINDS,
 }
-
+FAULTS: dict[str, Kind] = {
+    kind.name: replace(kind, family=family) for family, kinds in FAMILIES.items() for kind in kinds
+}
 TWICE = ("repeat", "flip-flop", "any", "stagger")
 
 

@@ -28,7 +28,6 @@ class Zombie(ProcessStrike):
         self._ghost: Ghost | None = None
         self._batch = -1
         self._plan: bytes | None = None
-        self._replayed: bool | None = None
         self._frozen_ms = 0
         self._since: int | None = None
         self._overtaken = ""
@@ -37,7 +36,8 @@ class Zombie(ProcessStrike):
     def inject(self, now: Moment) -> str:
         reached = now.engine.reached()
         assert reached is not None  # this fault waits for a crash point
-        self._batch, self._frozen_ms = reached.batch, now.now_ms
+        self.batch = self._batch = reached.batch
+        self._frozen_ms = now.now_ms
         self._pids = pids_of(now.engine.members())
         now.engine.signal(signal.SIGSTOP, self._pids)
         return f"SIGSTOP to {listed(self._pids)} in its write of batch {reached.batch} at {reached.point}"
@@ -64,12 +64,6 @@ class Zombie(ProcessStrike):
         # Progress is not required after a ghost: no records may be left.
         alone = "nothing is left of the first driver, and the second runs"
         return "; ".join(filter(None, (self._end, alone))) if now.engine.alive() else ""
-
-    def batch(self) -> int | None:
-        return self._batch if self._batch >= 0 else None
-
-    def replayed(self) -> bool | None:
-        return self._replayed
 
     def _what_it_said(self, now: Moment, ghost: Ghost) -> str:
         """Return the proof if the driver ended with a conflict: it detects that at its commit, after the write. After
@@ -99,7 +93,7 @@ class Zombie(ProcessStrike):
         if newest < self._since + FURTHER_BATCHES and done(now) < now.total:
             return
         if self._plan is not None:
-            self._replayed = now.engine.planned(self._batch) == self._plan
+            self.replayed = now.engine.planned(self._batch) == self._plan
         self._overtaken = f"committed batch {self._batch} and went on to batch {newest} ({done(now):,} records)"
         ghost.signal(signal.SIGCONT, self._pids)
 

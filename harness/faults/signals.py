@@ -87,8 +87,7 @@ class KillHelper(ProcessStrike):
     def landed(self, now: Moment) -> str:
         return "" if self._pid in pids_of(now.engine.members()) else f"process {self._pid} is gone"
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: the engine has to recover."""
+    # There is nothing to heal: the engine has to recover.
 
     def healed(self, now: Moment) -> str:
         new = [pid for pid in pids_of(chosen(now.engine, self._which)) if pid not in self._known]
@@ -157,20 +156,15 @@ class CrashLoop(ProcessStrike):
             self._kill(now)
         return (
             f"killed {self._times} times, and no process was left each time: {'; '.join(self._lives)}"
-            if self._all
+            if len(self._lives) == self._times
             else ""
         )
 
-    def heal(self, now: Moment) -> None:
-        """Do nothing: it was restarted after each kill."""
+    # There is nothing to heal: it was restarted after each kill.
 
     def healed(self, now: Moment) -> str:
         went_on = self._going_on.seen(now)
         return f"after that {went_on}" if went_on else ""
-
-    @property
-    def _all(self) -> bool:
-        return len(self._lives) == self._times
 
     def _kill(self, now: Moment) -> str:
         seen = now.engine.kill()

@@ -7,15 +7,16 @@ Deadlines, the report, and undoing in every state are implemented here, once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
 
 from harness.engines.base import RestartOffsets
 from harness.faults.base import Context, Fault
-from harness.faults.idle import Idle
 from harness.faults.run_at_poll import Moment, done
 from harness.faults.when import Waiting, words
 from harness.model import EngineManifest, FaultReport, FaultSpec
+from harness.util.durations import seconds
 
 
 class CannotStrikeError(Exception):
@@ -34,11 +35,18 @@ class Strike(ABC):
     """The part that a family implements. `landed` and `healed` are polled and return a proof; "" means not yet."""
 
     colour = "tab:red"
-    needs: tuple[str, ...] = ()
     land_within_ms = 20_000.0
     hold_ms = 0.0  # how long its effect lasts after its proof
     heal_within_ms = 60_000.0
     stops_engine = False  # the fault keeps the engine down from `inject` until `heal`
+
+    # What it has found out, for the report.
+    batch: int | None = None  # the batch that it struck, if known
+    replayed: bool | None = None
+    refused = ""  # how the engine stopped because of it; "" if it went on
+    ignored = ""  # the part of the change without effect; "" if all of it took effect
+    restart_offsets = RestartOffsets()  # where a changed engine began
+    stateless = False  # there was no state to begin with
 
     @abstractmethod
     def inject(self, now: Moment) -> str:
@@ -52,42 +60,64 @@ class Strike(ABC):
         """Return whether its effect should last on."""
         return now.now_ms - landed_ms < self.hold_ms
 
-    @abstractmethod
-    def heal(self, now: Moment) -> None:
-        """Undo it. Called once, also if it never took effect."""
+    def heal(self, now: Moment) -> None:  # noqa: B027  (many faults leave nothing behind)
+        """Undo it, if it has to be undone. Called once, also if it never took effect."""
 
     @abstractmethod
     def healed(self, now: Moment) -> str:
         """Return the proof that it is undone."""
 
-    def batch(self) -> int | None:
-        """Return the batch that it struck, if known."""
-        return None
 
-    def replayed(self) -> bool | None:
-        return None
+class Idle:
+    """A fault that reports why it did not happen. A planned one is unreachable (n/a)."""
 
-    def refused(self) -> str:
-        """Return how the engine stopped because of it; "" if it went on."""
-        return ""
+    def __init__(self, spec: FaultSpec, missing: tuple[str, ...] = ()) -> None:
+        self.needs = missing
+        self._spec = spec
 
-    def ignored(self) -> str:
-        """Return the part of the change without effect; "" if all of it took effect."""
-        return ""
+    def poll(self, now: Moment) -> None:
+        pass
 
-    def restart_offsets(self) -> RestartOffsets:
-        """Return where a changed engine began."""
-        return RestartOffsets()
-
-    def stateless(self) -> bool:
-        """Return whether there was no state to begin with."""
+    def busy(self) -> bool:
         return False
 
+    def settled(self) -> bool:
+        return True
 
-def struck(spec: FaultSpec, strike: Strike, context: Context) -> Fault:
-    """Make the fault, or an idle one with the reasons why this run can't have it."""
-    missing = (*strike.needs, *missing_for(spec, context))
-    return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
+    def over(self) -> bool:
+        return True
+
+    def heal(self, now: Moment) -> None:
+        pass
+
+    def reports(self) -> tuple[FaultReport, ...]:
+        if not self._spec.planned:
+            return ()
+        why = "n/a: " + "; ".join(self.needs)
+        return (FaultReport(self._spec, landed=False, healed=True, proof=why, reachable=False),)
+
+
+Lacks = Callable[[FaultSpec, Context], Iterable[str]]
+
+
+def struck_by(make: Callable[[FaultSpec, Context], Strike], *lacks: Lacks) -> Callable[[FaultSpec, Context], Fault]:
+    """Return what makes a fault: the strike, or an idle fault with all reasons why this run can't have it."""
+
+    def fault(spec: FaultSpec, context: Context) -> Fault:
+        strike = make(spec, context)  # refuses options that make no sense, also where the run can't have it
+        missing = tuple(reason for reasons in (*lacks, missing_for) for reason in reasons(spec, context))
+        return Idle(spec, missing) if missing else Struck(spec, strike, context.spec.patience)
+
+    return fault
+
+
+def resuming(_: FaultSpec, context: Context) -> tuple[str, ...]:
+    return unresumed(context.manifest)
+
+
+def length_ms(spec: FaultSpec) -> float:
+    """Return the option `for`."""
+    return seconds(spec.options["for"], "for") * 1000
 
 
 def unresumed(engine: EngineManifest) -> tuple[str, ...]:
@@ -171,15 +201,13 @@ class Course:
 class Struck(Course):
     """Runs a Strike through its course."""
 
+    needs: tuple[str, ...] = ()  # a fault that needs what is not there is idle
+
     def __init__(self, spec: FaultSpec, strike: Strike, patience: float = 1.0) -> None:
         super().__init__(spec)
         self._strike, self._patience = strike, patience
         self._heal_ms = 0
         self._absent = ""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return self._strike.needs
 
     def poll(self, now: Moment) -> None:
         if self._phase is Phase.WAITING and self._has_come(now):
@@ -208,15 +236,15 @@ class Struck(Course):
             replace(
                 report,
                 proof=f"n/a: {self._absent}" if self._absent else report.proof,
-                batch=report.batch if self._strike.batch() is None else self._strike.batch(),
-                replayed=self._strike.replayed(),
+                batch=report.batch if self._strike.batch is None else self._strike.batch,
+                replayed=self._strike.replayed,
                 reachable=not self._absent,
                 colour=self._strike.colour,
-                refused=self._strike.refused(),
-                ignored=self._strike.ignored(),
-                restored=self._strike.restart_offsets().restored,
-                written=self._strike.restart_offsets().written,
-                stateless=self._strike.stateless(),
+                refused=self._strike.refused,
+                ignored=self._strike.ignored,
+                restored=self._strike.restart_offsets.restored,
+                written=self._strike.restart_offsets.written,
+                stateless=self._strike.stateless,
             ),
         )
 

@@ -8,86 +8,28 @@ from __future__ import annotations
 
 from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, redacted
 from harness.model.batches import Batch, BatchLog, EarlierRun, FileSeam, KeptState
-from harness.model.change import Change
 from harness.model.disorder import Disorder
 from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords
 from harness.model.errors import HarnessError, Stopped, UsageError
-from harness.model.event_id import INDEX_BITS, INDEX_MASK, MARK_SERVER, MAX_SERVERS
-from harness.model.expiring import Expiring
 from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
 from harness.model.load import Certificate, LoadStatus
 from harness.model.manifest import ConfigFormat, EngineManifest, Guarantee, Late, LateEvidence, SinkClaim, WindowKey
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
+from harness.model.results import Change, Expiring
 from harness.model.run_format import READABLE_SCHEMAS, SCHEMA_VERSION
 from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, Required, RunSpec
 from harness.model.sentinel import Sentinel, SentinelKind
-from harness.model.tape import AD_IMPRESSIONS, Segment, Spell, SpellKind, TapeSpec
+from harness.model.tape import (
+    AD_IMPRESSIONS,
+    INDEX_BITS,
+    INDEX_MASK,
+    MARK_SERVER,
+    MAX_SERVERS,
+    Segment,
+    Spell,
+    SpellKind,
+    TapeSpec,
+)
 from harness.model.times import EVENT_TIME, Time
 from harness.model.verdict import Blame, CheckResult, Verdict, Witness
-
-__all__ = [
-    "AD_IMPRESSIONS",
-    "CRASH_POINTS",
-    "DEFAULT_SCENARIO",
-    "EVENT_TIME",
-    "HALF_WRITTEN",
-    "HIDDEN",
-    "INDEX_BITS",
-    "INDEX_MASK",
-    "MARK_SERVER",
-    "MAX_SERVERS",
-    "READABLE_SCHEMAS",
-    "SCHEMA_VERSION",
-    "VARIABLE",
-    "Backfill",
-    "Batch",
-    "BatchLog",
-    "Blame",
-    "Certificate",
-    "Change",
-    "CheckResult",
-    "Checkpoint",
-    "Client",
-    "ConfigFormat",
-    "CrashPoint",
-    "Cut",
-    "Disorder",
-    "EarlierRun",
-    "EngineManifest",
-    "EngineReport",
-    "EngineState",
-    "Exit",
-    "Expiring",
-    "FaultReport",
-    "FaultSpec",
-    "FileSeam",
-    "Guarantee",
-    "HarnessError",
-    "KafkaAddress",
-    "KeptState",
-    "LastWords",
-    "Late",
-    "LateEvidence",
-    "LoadStatus",
-    "Outcome",
-    "Progress",
-    "RedisAddress",
-    "Required",
-    "RunSpec",
-    "Segment",
-    "Sentinel",
-    "SentinelKind",
-    "SinkClaim",
-    "Spell",
-    "SpellKind",
-    "Stopped",
-    "TapeSpec",
-    "Time",
-    "UsageError",
-    "Verdict",
-    "When",
-    "WindowKey",
-    "Witness",
-    "redacted",
-]

@@ -32,7 +32,6 @@ from harness.model import (
     EngineReport,
     EngineState,
     HarnessError,
-    Progress,
     RunSpec,
     Sentinel,
     Stopped,
@@ -484,11 +483,8 @@ class Run:
         )
         return first_minute_diagnosis.explain(self.results.rows(), wanted)
 
-    def _progress(self) -> Progress | None:
-        return self.engine.progress()
-
     def _done(self) -> int:
-        progress = self._progress()
+        progress = self.engine.progress()
         return sum(progress.offsets.values()) if progress else 0
 
     def _behind(self) -> int:
@@ -510,7 +506,9 @@ class Run:
         """Wait until the engine has read the whole log, by its progress. Without progress it gets a fixed time."""
         share = READ_SHARE if self.manifest.progress else BLIND_SHARE
         ends, begun_ms = self._ends(), self.clock.now_ms()
-        while not covers(self._progress(), ends) and self.clock.now_ms() - begun_ms < share * self._ready_s * 1000:
+        while (
+            not covers(self.engine.progress(), ends) and self.clock.now_ms() - begun_ms < share * self._ready_s * 1000
+        ):
             self._tick()
 
     def _close(self) -> ExpectedSentinels:
@@ -537,7 +535,7 @@ class Run:
         moved_ms = 0
         look_s = 0.0
         while not (
-            covers(self._progress(), ends) and self._has_settled(closing, round(self.clock.now_ms() - still_ms))
+            covers(self.engine.progress(), ends) and self._has_settled(closing, round(self.clock.now_ms() - still_ms))
         ):
             self._tick_for(max(POLL_EVERY_S, look_s / POLL_SHARE))
             looked_ms, snapshot = self.clock.now_ms(), self.poller.snapshot()
@@ -545,7 +543,7 @@ class Run:
             look_s = (now_ms - looked_ms) / 1000
             if snapshot != last or self._done() != done:
                 moved_ms = now_ms
-            if snapshot != last or not covers(self._progress(), ends):
+            if snapshot != last or not covers(self.engine.progress(), ends):
                 still_ms = now_ms
             last, done = snapshot, self._done()
             is_starting = self.life.starts > 1 and moved_ms <= self.life.started_ms  # a restart may take longer
@@ -554,7 +552,7 @@ class Run:
                 waits_s, key = self._ready_s, "ready_s"
             since_ms = max(begun_ms, moved_ms, self.life.started_ms)
             # If it is done, only one more poll of the results is missing: the harness itself was stopped.
-            if now_ms - since_ms > waits_s * 1000 and not covers(self._progress(), ends):
+            if now_ms - since_ms > waits_s * 1000 and not covers(self.engine.progress(), ends):
                 seen = f"{done:,} of {many(sum(ends.values()), 'record')} are done"
                 stuck = self._stuck(f"no progress for {waits_s:.0f} s ({key}); {seen}", since_ms)
                 raise BehindByProgress(stuck.report, seen)
@@ -608,12 +606,12 @@ class Run:
                 raise unsaid_progress(self.manifest)
             return
         begun_ms, wait_s = self.clock.now_ms(), first_progress_s(self.manifest) * self.spec.patience
-        while not self._progress() and self.clock.now_ms() < begun_ms + wait_s * 1000:
+        while not self.engine.progress() and self.clock.now_ms() < begun_ms + wait_s * 1000:
             self._tick()
         low_ms, high_ms = clock_steps.ahead_ms(self.store)  # the engine uses the machine's clock
         if odd := another_clock(progress_lines(self.store.path), started_ms + low_ms, self.clock.now_ms() + high_ms):
             raise UsageError(odd)
-        if self._progress() or self.manifest.plans_afterwards or self.abort_causes.cpu_since(begun_ms)["starved"]:
+        if self.engine.progress() or self.manifest.plans_afterwards or self.abort_causes.cpu_since(begun_ms)["starved"]:
             return
         raise no_progress(self.manifest, wait_s, self.engine.notes())
 
@@ -631,7 +629,7 @@ class Run:
         nobody_knows: Mapping[int, int] = {}
         ends = self.poller.unless_away(self.log.ends, nobody_knows)
         is_back = self.fault.settled()
-        has_read_all = is_back and bool(ends) and covers(self._progress(), ends)
+        has_read_all = is_back and bool(ends) and covers(self.engine.progress(), ends)
         return EngineGone(
             self.abort_causes.ended("stuck", detail)
             if has_read_all
@@ -643,7 +641,7 @@ class Run:
             self.clock.now_ms(),
             self.epoch_ms,
             self.engine,
-            self._progress(),
+            self.engine.progress(),
             self.schedule.total,
             self.servers.field,
             self.schedule.warm_up_total,

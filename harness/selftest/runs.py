@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.config import plan
 from harness.engines import fake
-from harness.engines.fake import FakeClock
+from harness.engines.fake_memory import FakeClock
 from harness.judging.stored_run import StoredRun
 from harness.model import EngineManifest, Verdict
 from harness.rundir.store import Store

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import fake
-from harness.engines.fake import FakeClock
+from harness.engines.fake_memory import FakeClock
 from harness.model import CRASH_POINTS, EngineManifest
 from harness.selftest.report import words_of
 from harness.selftest.runs import fake_run

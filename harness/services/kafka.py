@@ -270,11 +270,6 @@ def _await_leaders(admin: Any, address: KafkaAddress, name: str, partitions: int
     )
 
 
-def topic_exists(address: KafkaAddress, name: str) -> bool:
-    with _admin(address, f"topic {name}") as admin:
-        return name in admin.list_topics()
-
-
 def delete_topic(address: KafkaAddress, name: str) -> None:
     with _admin(address, f"topic {name}") as admin:
         admin.delete_topics([name])

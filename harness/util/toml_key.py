@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.util import toml_reader
-from harness.util.toml_reader import Reader
+from harness.util.toml_reader import OneOf, Reader, SomeOf, WholeNumber
 
 # What a reader takes, in words.
 TAKES: Mapping[Reader, str] = {
@@ -24,11 +24,11 @@ TAKES: Mapping[Reader, str] = {
 
 @dataclass(frozen=True)
 class TomlKey:
-    """A key with its reader. A key that is not required has a default, given in words."""
+    """A key with its reader."""
 
     read: Reader
     help: str
-    default: str = ""
+    default: str = ""  # in words, if it is another than `usual` says by itself
     takes: str = ""  # the allowed values in words, if the reader alone does not show them
     example: str = ""  # a whole line of TOML
     required: bool = False
@@ -36,7 +36,21 @@ class TomlKey:
     @property
     def allowed(self) -> str:
         """Return the allowed values in words."""
-        return self.takes or TAKES[self.read]
+        if self.takes:
+            return self.takes
+        match self.read:
+            case OneOf(words):
+                return quoted(words)
+            case SomeOf(words):
+                return f"a list of {quoted(words, 'and')}"
+            case WholeNumber(low, high):
+                return f"{low:,} to {high:,}"
+        return TAKES[self.read]
+
+    @property
+    def usual(self) -> str:
+        """Return the default in words; "" for a required key, which has none."""
+        return "" if self.required else self.default or ("`false`" if self.read is toml_reader.flag else "none")
 
 
 def read(value: Any, keys: Mapping[str, TomlKey], where: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,34 +85,44 @@ def table_of_texts(where: str, value: Any) -> dict[str, str]:
     return {name: text(f"{where}.{name}", each) for name, each in table(where, value).items()}
 
 
-def one_of(*words: str) -> Reader:
-    def reader(where: str, value: Any) -> str:
-        if value not in words:
-            near = nearest(value, words) if isinstance(value, str) else ""
-            raise expected(where, value, f"one of {', '.join(words)}", near)
+@dataclass(frozen=True)
+class OneOf:
+    """A reader of one of these words."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, where: str, value: Any) -> str:
+        if value not in self.words:
+            near = nearest(value, self.words) if isinstance(value, str) else ""
+            raise expected(where, value, f"one of {', '.join(self.words)}", near)
         return str(value)
 
-    return reader
 
+@dataclass(frozen=True)
+class SomeOf:
+    """A reader of a list of some of these words."""
 
-def some_of(*words: str) -> Reader:
-    def reader(where: str, value: Any) -> tuple[str, ...]:
-        return tuple(one_of(*words)(f"{where}[{index}]", item) for index, item in enumerate(texts(where, value)))
+    words: tuple[str, ...]
 
-    return reader
+    def __call__(self, where: str, value: Any) -> tuple[str, ...]:
+        one = OneOf(self.words)
+        return tuple(one(f"{where}[{index}]", item) for index, item in enumerate(texts(where, value)))
 
 
 def int_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def integer(low: int, high: int, taken: Callable[[Any], int | None] = int_or_none) -> Reader:
-    """`taken` returns a value as a whole number; None: it is none."""
+@dataclass(frozen=True)
+class WholeNumber:
+    """A reader of a whole number. `taken` returns a value as one; None: it is none."""
 
-    def reader(where: str, value: Any) -> int:
-        number = taken(value)
-        if number is None or not low <= number <= high:
-            raise expected(where, value, f"a whole number from {low:,} to {high:,}")
+    low: int
+    high: int
+    taken: Callable[[Any], int | None] = int_or_none
+
+    def __call__(self, where: str, value: Any) -> int:
+        number = self.taken(value)
+        if number is None or not self.low <= number <= self.high:
+            raise expected(where, value, f"a whole number from {self.low:,} to {self.high:,}")
         return number
-
-    return reader

@@ -13,7 +13,7 @@ import pytest
 
 from harness.cli import app
 from harness.config.scenario_keys import KEYS
-from harness.engines.manifest import SHIPPED
+from harness.engines.shipped import SHIPPED
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
 from harness.results.registry import SOURCES

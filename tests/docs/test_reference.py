@@ -21,7 +21,9 @@ from harness.config.scenario_keys import KEYS, Group
 from harness.engines import own_options
 from harness.engines.config import EngineConfig
 from harness.engines.fake import FAKE
-from harness.engines.manifest import IDS, JOB_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SHIPPED, SINK_KEYS, load
+from harness.engines.manifest import load
+from harness.engines.manifest_keys import JOB_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
+from harness.engines.shipped import IDS, SHIPPED
 from harness.experiments.chaos import tiers
 from harness.faults import grammar, when
 from harness.faults.base import USUAL
@@ -189,7 +191,7 @@ def test_the_example_of_a_key_is_taken(table, key):
     assert [*value] == [key]
     each.read(key, value[key])
     assert each.allowed
-    assert each.required is not bool(each.default)
+    assert each.required is not bool(each.usual)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_the_default_of_a_key_is_that_of_the_program(made, keys):
     said |= {name: f'`"{value}"`' for name, value in usual.items() if value and isinstance(value, str)}
     said |= {name: f"{value:g} s" for name, value in usual.items() if isinstance(value, float) and value}
     said.pop("workload", None)  # any: the run's own
-    assert {name: keys[name].default for name in said} == said
+    assert {name: keys[name].usual for name in said} == said
     assert {*said} >= ({"ready_s", "progress", "results"} if made is EngineManifest else {"final", "in_order"})
 
 

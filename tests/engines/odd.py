@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.engines.trial import START_MS, WINDOW_MS, Trial
+
 
 def odd_records(ad: str, time_ms: int) -> list[tuple[str, bytes | None, bool]]:
     """(what it is, the record, whether it counts as a view of `ad` at `time_ms`)."""
@@ -30,3 +32,11 @@ def odd_records(ad: str, time_ms: int) -> list[tuple[str, bytes | None, bool]]:
         ("an unknown type", good.replace("view", "glance").encode(), False),
         ("bytes", b"\x00\x01\xff\xfe", False),
     ]
+
+
+def send_odd_records(trial: Trial, refused: str = "") -> None:
+    """Send them all; those that count do so for the first ad, but for `refused`, which this engine leaves out."""
+    ad = next(iter(trial.ads))
+    cell = trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS
+    for what, record, counts in odd_records(ad, START_MS):
+        trial.send_record(record, cell if counts and what != refused else None)

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from harness.engines import manifest
+from harness.engines import manifest, shipped
 from harness.terminal.command_end import cache_folder
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
-WITH_ARCHIVES = [engine for engine in manifest.SHIPPED if manifest.load(engine).archive]
+WITH_ARCHIVES = [engine for engine in shipped.SHIPPED if manifest.load(engine).archive]
 
 
 @pytest.mark.parametrize("engine", WITH_ARCHIVES)

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.engines import checkpoints
-from tests.engines.odd import odd_records
+from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import SHORT, check, run
-from tests.engines.trial import START_MS, WINDOW_MS
 
 SINK = "absolute"
 REFUSED = "broken UTF-8 in a field that nobody needs"  # Flink's reader of JSON refuses all of such a record
@@ -79,10 +78,7 @@ def test_with_unaligned_checkpoints_it_tells_no_more_than_it_has_written(tmp_pat
 
 @pytest.mark.parametrize("name", ["flink", "flink-standalone", "flink-batch"])
 def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name):
-    ad = next(iter(trial.ads))
-    for what, record, counts in odd_records(ad, START_MS):
-        cell = trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS
-        trial.send_record(record, cell if counts and what != REFUSED else None)
+    send_odd_records(trial, REFUSED)
     trial.send(5_000)
     engine = started(name, SINK)
     trial.await_drained(engine)

@@ -9,9 +9,8 @@ import pytest
 
 from harness.judging.stored_run import StoredRun
 from harness.rundir.store import Store
-from tests.engines.odd import odd_records
+from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import SHORT, check, run
-from tests.engines.trial import START_MS, WINDOW_MS
 
 NAME, SINK = "flink-java", "absolute"
 ENGINE = ("--engine", NAME)
@@ -59,9 +58,7 @@ def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
 
 
 def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started):
-    ad = next(iter(trial.ads))
-    for _, record, counts in odd_records(ad, START_MS):
-        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    send_odd_records(trial)
     trial.send(5_000)
     engine = started(NAME, SINK)
     trial.await_drained(engine)

@@ -6,17 +6,14 @@ from pathlib import Path
 
 from harness.rundir.store import Store
 from harness.util.wait import wait_until
-from tests.engines.odd import odd_records
+from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import run
-from tests.engines.trial import START_MS, WINDOW_MS
 
 SINK = "transaction"
 
 
 def test_it_counts_what_counts_and_survives_the_rest(trial, started):
-    ad = next(iter(trial.ads))
-    for _, record, counts in odd_records(ad, START_MS):
-        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    send_odd_records(trial)
     trial.send(5000, late_ms=60_000)
     engine = started("reference", SINK)
     trial.await_drained(engine)

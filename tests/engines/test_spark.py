@@ -8,8 +8,8 @@ import pytest
 
 from harness.services.redis import connect
 from harness.util.wait import wait_until
-from tests.engines.odd import odd_records
-from tests.engines.trial import DEADLINE_S, QUICK_START, START_MS, WINDOW_MS, Trial
+from tests.engines.odd import send_odd_records
+from tests.engines.trial import DEADLINE_S, QUICK_START, Trial
 from workloads.ad_impressions.jobs.spark_parse import BEST
 
 # The whole runs of test_runs.py tell the same of late events, test_spark_parse.py of odd ones.
@@ -17,9 +17,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 
 def test_totals_are_exact_to_the_single_late_event(trial, started):
-    ad = next(iter(trial.ads))
-    for _, record, counts in odd_records(ad, START_MS):
-        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    send_odd_records(trial)
     trial.send(5_000)
     engine = started("spark", "absolute")
     trial.await_drained(engine)

@@ -10,9 +10,9 @@ import pytest
 from harness.engines import progress
 from harness.services.redis import connect
 from harness.util.wait import wait_until
-from tests.engines.odd import odd_records
+from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import check, run
-from tests.engines.trial import DEADLINE_S, START_MS, WINDOW_MS
+from tests.engines.trial import DEADLINE_S
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]  # the first use installs a Spark
@@ -21,9 +21,7 @@ NOT_CHOSEN = "local[*]"  # so that the job takes as many slots as its tasks need
 
 
 def test_totals_are_exact_to_the_single_late_event(trial, started):
-    ad = next(iter(trial.ads))
-    for _, record, counts in odd_records(ad, START_MS):
-        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
+    send_odd_records(trial)
     trial.send(15_000)
     engine = started("spark-rtm", "rising", master=NOT_CHOSEN)
     trial.await_drained(engine)

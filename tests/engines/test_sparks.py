@@ -6,20 +6,13 @@ import json
 
 import pytest
 
-from tests.engines.odd import odd_records
-from tests.engines.trial import START_MS, WINDOW_MS, Trial
+from tests.engines.odd import send_odd_records
 from workloads.ad_impressions.jobs.spark_parse import BEST
 
 SINK = "absolute"
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]  # on first use an environment is made
-
-
-def send_odd_records(trial: Trial) -> None:
-    ad = next(iter(trial.ads))
-    for _, record, counts in odd_records(ad, START_MS):
-        trial.send_record(record, (trial.ads[ad], START_MS // WINDOW_MS * WINDOW_MS) if counts else None)
 
 
 def test_a_batch_counts_the_whole_topic_anew_and_survives_a_kill(trial, started):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.config import plan
 from harness.config.scenario_keys import KEYS
 from harness.engines import manifest
-from harness.engines.manifest import MANIFEST_KEYS, SINK_KEYS
+from harness.engines.manifest_keys import MANIFEST_KEYS, SINK_KEYS
 from harness.experiments import chaos
 from harness.faults import grammar
 from harness.faults.registry import FAULTS

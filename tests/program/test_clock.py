@@ -15,7 +15,7 @@ from generators import fleet
 from generators.fleet import Fleet, LoadConfig
 from harness.config import plan
 from harness.engines import fake
-from harness.engines.fake import FakeClock
+from harness.engines.fake_memory import FakeClock
 from harness.experiments.folder import BEGUN, FINISHED
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun

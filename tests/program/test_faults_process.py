@@ -13,7 +13,7 @@ from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Context, Fault
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker
-from harness.faults.process import KINDS, kill_executor
+from harness.faults.process import KINDS
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, KafkaAddress, Outcome, Progress, RedisAddress, SinkClaim, UsageError
@@ -221,7 +221,7 @@ def test_a_python_worker_is_taken_and_not_the_daemon_that_makes_them():
 
 def test_an_executor_is_replaced():
     context = Context(SPEC_ON_CLUSTER, ON_CLUSTER, CLAIM)
-    spark, fault = engine(there=(*SPARK, *EXECUTORS)), kill_executor(parse("kill-executor@now"), context)
+    spark, fault = engine(there=(*SPARK, *EXECUTORS)), FAULTS["kill-executor"].make(parse("kill-executor@now"), context)
     at(fault, spark, 1)
     assert spark.story == ["SIGKILL [21]"]
     spark.there = (*SPARK, EXECUTORS[0])

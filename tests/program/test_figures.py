@@ -196,8 +196,7 @@ def test_the_age_of_an_event_is_what_the_tape_had_planned():
     tape = Tape(TapeSpec(1, (Segment(4_000, 200.0, 200.0),), 2, 20, 2, 5, 10, disorder))
     ids, times, planned, books = [], [], [], []
     for server in range(2):
-        for number in range(tape.slice_count):
-            low, high = tape.slice_range(server, number)
+        for number, low, high in tape.slices(server):
             due_us = tape.slice_due_us(number)
             books.append((server, low, high, due_us))
             events = tape.events(server, np.arange(low, high, dtype=np.int64))

@@ -16,8 +16,7 @@ from harness.host import disk_space
 from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.model import INDEX_BITS, Outcome, UsageError
-from harness.runner.file_history_run import FromHistory
-from harness.runner.run_kinds import stages
+from harness.runner.run_kinds import FromHistory, stages
 from harness.selftest.runs import fake_run
 from reports.evidence import Evidence
 from reports.sections import reproduce, seam, seam_output

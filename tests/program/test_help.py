@@ -20,7 +20,8 @@ from harness.cli.scenario_flags import EVENTS, SYSTEM
 from harness.config import plan
 from harness.config.scenario_keys import CLIENTS, KEYS
 from harness.drivers import gate_sides
-from harness.engines.manifest import IDS, load
+from harness.engines.manifest import load
+from harness.engines.shipped import IDS
 from harness.experiments import chaos, compare, folder
 from harness.faults.registry import FAULTS
 from harness.model import Exit

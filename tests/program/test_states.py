@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.engines import fake
 from harness.engines.fake import FakeEngine
+from harness.engines.misbehaviour import MISBEHAVIOURS
 from harness.judging.judge import judge
 from harness.judging.stored_run import STATES, StoredRun
 from harness.model import HarnessError, Outcome
@@ -93,7 +93,7 @@ def test_each_way_in_which_the_fake_is_wrong_is_tried():
     tried = {dials["conf"]["misbehave"] for _, dials in sinks.looked_into() if "conf" in dials}
 
     assert tried == {"old-copies", "leaky-copies", "evict-nothing", "withhold"}
-    assert tried <= set(fake.MISBEHAVIOURS)
+    assert tried <= set(MISBEHAVIOURS)
 
 
 def test_the_page_shows_what_lay_in_each_state(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.engines import fake
-from harness.engines.manifest import MANIFEST_KEYS
+from harness.engines.manifest_keys import MANIFEST_KEYS
 from harness.results.redis_scan import ELSEWHERE, NO_RESULT, Row
 from harness.runner.first_minute_diagnosis import Wanted, explain
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import environments, fake, manifest, removal
+from harness.engines import environments, fake, manifest, removal, shipped
 from harness.engines.job import Surroundings
 from harness.install import jvm
 from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, UsageError
@@ -18,7 +18,7 @@ from reports import engines as reports_engines
 
 PLAIN = replace(fake.MANIFEST, id="plain")
 OWN = replace(fake.MANIFEST, id="own", packages="own")
-JOBS = manifest.jobs_folder(AD_IMPRESSIONS)
+JOBS = shipped.jobs_folder(AD_IMPRESSIONS)
 JAVA = replace(fake.MANIFEST, id="java", java=("Job.java",), shipped=False)
 
 
@@ -217,10 +217,10 @@ def test_a_source_lies_beside_the_job_of_the_engine_that_is_extended(tmp_path):
     assert environments.source_of(JAVA, "CampaignOf.java") == Path(JAVA.home) / "CampaignOf.java"
 
 
-@pytest.mark.parametrize("engine", manifest.SHIPPED)
+@pytest.mark.parametrize("engine", shipped.SHIPPED)
 def test_every_shipped_list_is_pinned_and_names_no_index(engine):
     packages = manifest.load(engine).packages
     if packages and "@" not in packages:
-        text = manifest.lock_file(packages).read_text()
+        text = shipped.lock_file(packages).read_text()
         assert "--hash=sha256:" in text
         assert "://" not in text

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from harness.engines.manifest import jobs_folder
+from harness.engines.shipped import jobs_folder
 from harness.install.origin import ROOT
 
 JOB = jobs_folder("ad_impressions") / "java_job.py"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import environments
-from harness.engines import manifest as manifests
+from harness.engines import environments, shipped
 from harness.engines.config import EngineConfig
-from harness.engines.manifest import SHIPPED, job_path, load, program_of, workloads_of
+from harness.engines.manifest import load, program_of
 from harness.engines.process import argv_of
+from harness.engines.shipped import SHIPPED, job_path, workloads_of
 from harness.model import EngineManifest, KafkaAddress, RedisAddress, UsageError
 
 GOOD = """
@@ -221,7 +221,7 @@ def payments(tmp_path, monkeypatch):
         '[[sinks]]\nname = "topic"\nlate = "keep"\nguarantee = "at-least-once"\n'
     )
     (jobs / "shop.py").touch()
-    monkeypatch.setattr(manifests, "WORKLOADS", tmp_path / "workloads")
+    monkeypatch.setattr(shipped, "WORKLOADS", tmp_path / "workloads")
     return jobs
 
 

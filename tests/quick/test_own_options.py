@@ -10,7 +10,8 @@ import pytest
 
 from harness.config import plan
 from harness.engines import own_options
-from harness.engines.manifest import IDS, load, workloads_of
+from harness.engines.manifest import load
+from harness.engines.shipped import IDS, workloads_of
 from harness.model import UsageError
 from tests.quick.test_manifest import GOOD, written
 

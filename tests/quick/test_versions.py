@@ -12,7 +12,8 @@ import pytest
 from harness.drivers import one_run
 from harness.engines import environments, fake, removal, versions
 from harness.engines.job import Surroundings
-from harness.engines.manifest import HERE, VERSIONS, load, lock_file
+from harness.engines.manifest import load
+from harness.engines.shipped import HERE, VERSIONS, lock_file
 from harness.faults.registry import parse
 from harness.install import jvm
 from harness.install.ivy import Artifact

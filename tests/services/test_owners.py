@@ -47,7 +47,7 @@ class Owner:
 
     def serves(self) -> bool:
         with connect(self.redis) as client:
-            return client.ping() is True and not kafka.topic_exists(self.kafka, "any")
+            return client.ping() is True and "any" not in kafka.topic_ids(self.kafka)
 
     def is_gone(self) -> bool:
         return not any(map(is_running, self.children)) and not (self.folder / "kafka-data").exists()
@@ -71,7 +71,7 @@ def test_the_death_of_an_owner_clears_its_services_and_not_a_siblings(tmp_path, 
 
         assert keeper.up(jars, java) == (services, False)
         assert not any(services.folder in sentence for sentence in sweep())
-        assert not kafka.topic_exists(KafkaAddress(services.kafka), "any")
+        assert "any" not in kafka.topic_ids(KafkaAddress(services.kafka))
         with connect(RedisAddress(services.redis)) as client:
             client.set("key", "value")
         belongings = psutil.Process(services.keeper_pid).children(recursive=True)

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from harness.runner.world.tables import topic_of, write_to_kafka, write_to_redis
 from harness.services import made
-from harness.services.kafka import topic_exists
+from harness.services.kafka import topic_ids
 from harness.services.redis import connect
 from workloads.base import Tables
 
@@ -38,7 +38,7 @@ def test_rows_lie_in_a_topic_that_goes_with_the_run(kafka_address):
     assert rows(kafka_address.bootstrap, own, 2) == TABLES.topics["shops"]
     made.create(theirs := replace(kafka_address, external=True), run_topic, 1)
     assert made.delete_own(theirs, run_topic) == []
-    assert not topic_exists(kafka_address, own)
+    assert own not in topic_ids(kafka_address)
 
 
 def rows(bootstrap, topic, most):

@@ -22,11 +22,11 @@ from harness.util.suggest import home, is_file
 from harness.util.toml_key import TomlKey, quoted, read
 from harness.util.toml_reader import (
     MistakeError,
+    OneOf,
     Reader,
+    WholeNumber,
     expected,
     flag,
-    integer,
-    one_of,
     parsed,
     table,
     text,
@@ -225,7 +225,7 @@ def _values(where: str, value: Any) -> dict[str, str]:
     values = table(where, value)
     if not values:
         raise MistakeError(f"[{where}] is empty; name the value columns of the fold, each with its kind.")
-    kinds = one_of(*oracle.KINDS)
+    kinds = OneOf(tuple(oracle.KINDS))
     return {name: kinds(f"{where}.{name}", kind) for name, kind in values.items()}
 
 
@@ -260,16 +260,13 @@ KEYS: Mapping[str, TomlKey] = {
     "tables": TomlKey(
         table,
         "Tables in Redis or Kafka that exist before an engine starts.",
-        "none",
-        "tables `[tables.NAME]`",
-        'tables = { shops = { each = "shop", topic = "shops" } }',
+        takes="tables `[tables.NAME]`",
+        example='tables = { shops = { each = "shop", topic = "shops" } }',
     ),
 }
 
 EVENT_KEYS: Mapping[str, TomlKey] = {
-    "format": TomlKey(
-        one_of(*FORMATS), "The format of the records.", f'`"{FORMATS[0]}"`', quoted(FORMATS), 'format = "avro"'
-    ),
+    "format": TomlKey(OneOf(FORMATS), "The format of the records.", f'`"{FORMATS[0]}"`', example='format = "avro"'),
     "schema": TomlKey(
         text,
         "The path of an Avro schema, from the folder of the file. It names each field with a type that holds it. Only "
@@ -279,12 +276,11 @@ EVENT_KEYS: Mapping[str, TomlKey] = {
         'schema = "event.avsc"',
     ),
     "registry_id": TomlKey(
-        integer(0, (1 << 31) - 1),
+        WholeNumber(0, (1 << 31) - 1),
         "The id of the schema in a schema registry. Each record then begins with a zero byte and this id in four "
         "bytes. Only for `avro`.",
-        "none",
-        "0 to 2^31 - 1",
-        "registry_id = 7",
+        takes="0 to 2^31 - 1",
+        example="registry_id = 7",
     ),
     "fields": TomlKey(
         read_fields,
@@ -329,21 +325,18 @@ ORACLE_KEYS: Mapping[str, TomlKey] = {
     "merge": TomlKey(
         flag,
         f"Cells with equal keys that overlap or touch become one, with the first `{OPENS}`: sessions.",
-        "`false`",
         example="merge = true",
     ),
     "step_ms": TomlKey(
-        integer(1, MOST_STEP_MS),
+        WholeNumber(1, MOST_STEP_MS),
         "Windows begin at multiples of this many milliseconds. The run begins at such a multiple as well.",
         "1",
-        f"1 to {MOST_STEP_MS:,}",
-        "step_ms = 10_000",
+        example="step_ms = 10_000",
     ),
     "domains": TomlKey(
         table,
         "The texts of a key that the SQL makes up.",
-        "none",
-        "a table of lists of texts",
-        'domains = { size = ["small", "large"] }',
+        takes="a table of lists of texts",
+        example='domains = { size = ["small", "large"] }',
     ),
 }

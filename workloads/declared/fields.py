@@ -17,8 +17,8 @@ from decimal import Decimal as Exact
 from typing import Any
 
 from harness.util.suggest import nearest
-from harness.util.toml_key import TomlKey, quoted, read
-from harness.util.toml_reader import MistakeError, expected, integer, one_of, table, text, texts
+from harness.util.toml_key import TomlKey, read
+from harness.util.toml_reader import MistakeError, OneOf, WholeNumber, expected, table, text, texts
 
 MOST_VALUES = 1_000_000
 MOST_KEYS = 100_000
@@ -163,10 +163,6 @@ def read_field(where: str, value: Any) -> Field:
     return of.make(where, read({key: item for key, item in keys.items() if key != "kind"}, of.keys, where))
 
 
-def _uuid(_where: str, found: dict[str, Any]) -> Field:
-    return Uuid(**found)
-
-
 def _choice(where: str, found: dict[str, Any]) -> Field:
     values = found["values"]
     weights = found.get("weights", (1,) * len(values))
@@ -189,14 +185,10 @@ def distinct(where: str, value: Any) -> tuple[str, ...]:
 def _weights(where: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         raise expected(where, value, "a list of whole numbers")
-    found = tuple(integer(0, 1_000_000)(f"{where}[{index}]", item) for index, item in enumerate(value))
+    found = tuple(WholeNumber(0, 1_000_000)(f"{where}[{index}]", item) for index, item in enumerate(value))
     if not any(found):
         raise expected(where, value, "at least one weight above 0")
     return found
-
-
-def _zipf(_where: str, found: dict[str, Any]) -> Field:
-    return Zipf(found["of"], found.get("exponent", 4), found.get("prefix", ""))
 
 
 def _quarters(where: str, value: Any) -> int:
@@ -246,29 +238,13 @@ def _text(where: str, found: dict[str, Any]) -> Field:
     return Text(found.get("of", MOST_TEXTS), found["from"], found["to"])
 
 
-def _time(_where: str, found: dict[str, Any]) -> Field:
-    return Time(found.get("as", TIME_FORMS[0]))
-
-
-def _object(_where: str, found: dict[str, Any]) -> Field:
-    return Nested(found["fields"])
-
-
 TIME_FORMS = ("ms", "iso8601")
 
 KINDS: Mapping[str, FieldKind] = {
     "uuid": FieldKind(
         "One of so many UUIDs, all equally likely.",
-        {
-            "of": TomlKey(
-                integer(1, MOST_VALUES),
-                "How many there are.",
-                takes=f"1 to {MOST_VALUES:,}",
-                required=True,
-                example="of = 1_000",
-            )
-        },
-        _uuid,
+        {"of": TomlKey(WholeNumber(1, MOST_VALUES), "How many there are.", required=True, example="of = 1_000")},
+        lambda _, found: Uuid(**found),
     ),
     "choice": FieldKind(
         "One of these texts.",
@@ -293,13 +269,7 @@ KINDS: Mapping[str, FieldKind] = {
     "zipf": FieldKind(
         "One of so many keys: `prefix` and a number. Key k comes as often as 1 / k^exponent.",
         {
-            "of": TomlKey(
-                integer(1, MOST_KEYS),
-                "How many keys there are.",
-                takes=f"1 to {MOST_KEYS:,}",
-                required=True,
-                example="of = 500",
-            ),
+            "of": TomlKey(WholeNumber(1, MOST_KEYS), "How many keys there are.", required=True, example="of = 500"),
             "exponent": TomlKey(
                 _quarters,
                 "How uneven the keys are: the larger, the more often the first ones.",
@@ -307,22 +277,22 @@ KINDS: Mapping[str, FieldKind] = {
                 "a multiple of 0.25 from 0.25 to 3",
                 "exponent = 1.25",
             ),
-            "prefix": TomlKey(text, "The text before the number.", "none", example='prefix = "driver-"'),
+            "prefix": TomlKey(text, "The text before the number.", example='prefix = "driver-"'),
         },
-        _zipf,
+        lambda _, found: Zipf(found["of"], found.get("exponent", 4), found.get("prefix", "")),
     ),
     "integer": FieldKind(
         "A whole number, all equally likely.",
         {
             "from": TomlKey(
-                integer(-LARGEST, LARGEST),
+                WholeNumber(-LARGEST, LARGEST),
                 "The smallest.",
                 takes="-2^53 to 2^53",
                 required=True,
                 example="from = 1",
             ),
             "to": TomlKey(
-                integer(-LARGEST, LARGEST),
+                WholeNumber(-LARGEST, LARGEST),
                 f"The largest. At most {WIDEST:,} numbers in all.",
                 takes="-2^53 to 2^53",
                 required=True,
@@ -336,9 +306,7 @@ KINDS: Mapping[str, FieldKind] = {
         {
             "from": TomlKey(_number, "The smallest.", takes="a number", required=True, example="from = 2.50"),
             "to": TomlKey(_number, "The largest.", takes="a number", required=True, example="to = 180.00"),
-            "digits": TomlKey(
-                integer(1, MOST_DIGITS), "How many decimal places.", "2", f"1 to {MOST_DIGITS}", "digits = 3"
-            ),
+            "digits": TomlKey(WholeNumber(1, MOST_DIGITS), "How many decimal places.", "2", example="digits = 3"),
         },
         _decimal,
     ),
@@ -346,22 +314,12 @@ KINDS: Mapping[str, FieldKind] = {
         "One of so many made-up texts of small letters and spaces. One that is drawn twice ends in its number.",
         {
             "from": TomlKey(
-                integer(1, LONGEST_TEXT),
-                "The shortest length in letters.",
-                takes=f"1 to {LONGEST_TEXT:,}",
-                required=True,
-                example="from = 10",
+                WholeNumber(1, LONGEST_TEXT), "The shortest length in letters.", required=True, example="from = 10"
             ),
             "to": TomlKey(
-                integer(1, LONGEST_TEXT),
-                "The longest length in letters.",
-                takes=f"1 to {LONGEST_TEXT:,}",
-                required=True,
-                example="to = 80",
+                WholeNumber(1, LONGEST_TEXT), "The longest length in letters.", required=True, example="to = 80"
             ),
-            "of": TomlKey(
-                integer(1, MOST_TEXTS), "How many there are.", f"{MOST_TEXTS:,}", f"1 to {MOST_TEXTS:,}", "of = 100"
-            ),
+            "of": TomlKey(WholeNumber(1, MOST_TEXTS), "How many there are.", f"{MOST_TEXTS:,}", example="of = 100"),
         },
         _text,
     ),
@@ -369,14 +327,13 @@ KINDS: Mapping[str, FieldKind] = {
         "When the event happened. Each event has exactly one such field.",
         {
             "as": TomlKey(
-                one_of(*TIME_FORMS),
+                OneOf(TIME_FORMS),
                 "How it is written: milliseconds since 1970, or such as `2026-01-01T00:00:09.125Z`.",
                 f'`"{TIME_FORMS[0]}"`',
-                quoted(TIME_FORMS),
-                'as = "iso8601"',
+                example='as = "iso8601"',
             )
         },
-        _time,
+        lambda _, found: Time(found.get("as", TIME_FORMS[0])),
     ),
     "object": FieldKind(
         "An object with fields of its own.",
@@ -389,6 +346,6 @@ KINDS: Mapping[str, FieldKind] = {
                 example='fields = { city = { kind = "choice", values = ["Ulm", "Bonn"] } }',
             )
         },
-        _object,
+        lambda _, found: Nested(found["fields"]),
     ),
 }

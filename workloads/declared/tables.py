@@ -153,24 +153,21 @@ KEYS: Mapping[str, TomlKey] = {
     "columns": TomlKey(
         table,
         "Further columns, declared like fields. A time or an object is not allowed.",
-        "none",
-        "a table of fields",
-        'columns = { region = { kind = "choice", values = ["north", "south"] } }',
+        takes="a table of fields",
+        example='columns = { region = { kind = "choice", values = ["north", "south"] } }',
     ),
     "redis": TomlKey(
         table,
         "The rows are in Redis. Either this or `topic` is needed.",
-        "none",
-        "the table `redis`",
-        'redis = { key = "shop:{shop}", value = "{region}" }',
+        takes="the table `redis`",
+        example='redis = { key = "shop:{shop}", value = "{region}" }',
     ),
     "topic": TomlKey(
         text,
         "The rows are JSON objects in a topic with one partition. The first column is the key of the record. The name "
         "of the topic is that of the run config, a dot and this name.",
-        "none",
-        "up to 60 letters, digits, dots, dashes and underscores",
-        'topic = "shops"',
+        takes="up to 60 letters, digits, dots, dashes and underscores",
+        example='topic = "shops"',
     ),
 }
 
@@ -188,8 +185,7 @@ REDIS_KEYS: Mapping[str, TomlKey] = {
     "field": TomlKey(
         text,
         "The field of the row in a hash. Without it the row is a string.",
-        "none",
-        "a text with columns in braces",
-        'field = "{shop}"',
+        takes="a text with columns in braces",
+        example='field = "{shop}"',
     ),
 }

@@ -8,11 +8,11 @@ because it writes totals that stay the same. `fenced` stores per key the last ba
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import updated_key
 
 Cells = Mapping[str, Mapping[int, int]]  # key -> window start in ms -> count
@@ -71,7 +71,7 @@ def fenced(client: Redis, batch: int, increments: Cells) -> None:
     for key, windows in increments.items():
         pairs = [value for pair in windows.items() for value in pair]
         keys = key, updated_key(key), fence_key(key)
-        pipeline.eval(FENCED_ADD, len(keys), *keys, batch, _now_ms(), *pairs)
+        pipeline.eval(FENCED_ADD, len(keys), *keys, batch, now_ms(), *pairs)
     pipeline.execute()
 
 
@@ -119,9 +119,5 @@ def by_key(rows: Iterable[tuple[str, int, Content]]) -> Mapping[str, Mapping[int
 
 
 def _touch(pipeline: Any, key: str, windows: Mapping[int, int]) -> None:
-    now_ms = _now_ms()
-    pipeline.hset(updated_key(key), mapping={str(window): now_ms for window in windows})
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    at_ms = now_ms()
+    pipeline.hset(updated_key(key), mapping={str(window): at_ms for window in windows})

@@ -30,8 +30,8 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from workloads.jobs.progress_log import ProgressLog
-from workloads.jobs.run_config import OWN_OPTION, Config, await_services, engine_options
+from workloads.jobs.progress_log import ProgressLog, tell_settings
+from workloads.jobs.run_config import OWN_OPTION, Config, await_services, engine_options, read_config
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 CLASS_PATH = "spark.driver.extraClassPath"
@@ -220,6 +220,13 @@ def run(
         reason, _, _ = str(failure).partition("\n=== Streaming Query ===")  # pages of the plan follow
         print(f"The query failed: {reason.strip()}", file=sys.stderr)
     return 1 if failure else 0
+
+
+def run_query(config_path: str, begin: Callable[[SparkSession, Config], StreamingQuery]) -> int:
+    """Run a job that is one query, from its run config."""
+    config = read_config(config_path)
+    tell_settings(config["progress_path"], own_settings(config))
+    return run(config, lambda session: begin(session, config))
 
 
 def own_settings(config: Config) -> dict[str, str]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.engines import fake
+from harness.engines import fake, shipped
 from harness.engines import manifest as manifests
 from harness.engines.process import argv_of
 from harness.model import UsageError
@@ -48,7 +48,7 @@ def look_up(text: str, engine: str, workload: str) -> Candidate:
     if not top or not commit:
         where = f"no commit of the repository {top}" if top else "no commit: this folder is in no repository"
         raise UsageError(
-            f"{text!r} is neither an engine ({', '.join(manifests.IDS)}; {', '.join(manifests.IN_VERSIONS)}, "
+            f"{text!r} is neither an engine ({', '.join(shipped.IDS)}; {', '.join(shipped.IN_VERSIONS)}, "
             f"spark/SINK) nor the path of a manifest or a job, and {where}. A branch must be fetched first: CI "
             f"needs fetch-depth: 0."
         )
@@ -88,11 +88,11 @@ def made(candidate: Candidate, logs: Path, say: Callable[[str], None]) -> Iterat
 
 def _is_engine(text: str) -> bool:
     path = Path(text).expanduser()
-    return _is_known(text) or path.is_file() or (path / manifests.FILE).is_file()
+    return _is_known(text) or path.is_file() or (path / shipped.FILE).is_file()
 
 
 def _is_known(text: str) -> bool:
-    return text == fake.FAKE or ("/" not in text and text.partition("@")[0] in manifests.SHIPPED)
+    return text == fake.FAKE or ("/" not in text and text.partition("@")[0] in shipped.SHIPPED)
 
 
 @contextmanager

@@ -15,8 +15,10 @@ from generators.encode import Encoder
 from generators.schedule import Schedule
 from harness.engines import fake
 from harness.engines.base import Engine
-from harness.engines.fake import AS_BATCH, NEVER_LATE_MS, FakeBatch, FakeClock, FakeEngine, FakeStore
+from harness.engines.fake import NEVER_LATE_MS, FakeBatch, FakeEngine
+from harness.engines.fake_memory import Event, FakeClock, FakeStore, Log
 from harness.engines.job import History
+from harness.engines.misbehaviour import AS_BATCH
 from harness.evidence.changed_query import asked_of
 from harness.faults import registry
 from harness.host.cpu_starvation import Machine, Threads
@@ -55,7 +57,7 @@ READ = ("kind", "campaign", "event_time_ms", "event_id")
 class _Record(NamedTuple):
     key: bytes
     value: bytes | None
-    event: fake.Event | None  # its parsed bytes
+    event: Event | None  # its parsed bytes
 
 
 class _Slice(NamedTuple):
@@ -94,7 +96,7 @@ class FakeWorld:
         self._noticing = Noticing(self._reading())
         self._redis = FakeStore()
         self._records: list[list[_Record]] = [[] for _ in range(spec.tape.partitions)]
-        self._engine_log: fake.Log = [[] for _ in range(spec.tape.partitions)]
+        self._engine_log: Log = [[] for _ in range(spec.tape.partitions)]
         self._sends: list[tuple[int, ...]] = []
         self._plan: Iterator[_Slice] = iter(())
         self._next: _Slice | None = None
@@ -215,14 +217,14 @@ class FakeWorld:
         columns = recount.parse_records(values, keys, self._codec)
         rows = zip(*(columns[name].tolist() for name in READ), strict=True)
         found = [
-            fake.Event(names[key], time_ms, number, value or b"") if kind in self._kinds else None
+            Event(names[key], time_ms, number, value or b"") if kind in self._kinds else None
             for (_, value), (kind, key, time_ms, number) in zip(pairs, rows, strict=True)
         ]
         if len(self._kinds) > 1:
             found = [event and self._told_apart(event, columns, row) for row, event in enumerate(found)]
         return [_Record(key, value, event) for (key, value), event in zip(pairs, found, strict=True)]
 
-    def _told_apart(self, event: fake.Event, columns: Columns, row: int) -> fake.Event:
+    def _told_apart(self, event: Event, columns: Columns, row: int) -> Event:
         """Add the fields for another question: the type, and the ad's key, which follows those of all campaigns."""
         kind, _, _ = self._codec.say(columns, row).partition(" ")
         ad = self._keys[(self._spec.tape.all_campaigns + int(columns["ad"][row])) % len(self._keys)]
@@ -270,11 +272,8 @@ class FakeWorld:
         return engine.ran_ms / 1000 if isinstance(engine, FakeEngine) else 0.0
 
     def status(self) -> LoadStatus:
-        return LoadStatus(self._sent, self._sent, self._sent, self._ended)
-
-    @property
-    def _ended(self) -> bool:
-        return self._epoch_ms is not None and self._next is None and not self._grows
+        ended = self._epoch_ms is not None and self._next is None and not self._grows
+        return LoadStatus(self._sent, self._sent, self._sent, ended)
 
     def certify(self) -> Certificate:
         names = list(SENDS)

@@ -40,7 +40,7 @@ class TopicLog:
     ) -> None:
         self._spec, self._kafka, self._topic, self._store = spec, kafka, topic, store
         self._codec = codec_of(spec.tape)
-        self._signal_fleet = signal_fleet
+        self.signal_fleet = signal_fleet
         self._kept: list[Columns] = []
         self._index = 2 * spec.tape.partitions  # opening and closing events have the first numbers
         self._transactions = 0
@@ -100,9 +100,6 @@ class TopicLog:
         told = [(oracle.codes.key(cell), oracle.codes.field(cell), count) for cell, count in cells]
         self._store.tell("aborted", cells=told)
         return lambda: producer.abort_transaction(TRANSACTION_DEADLINE_S)
-
-    def signal_fleet(self, number: signal.Signals) -> None:
-        self._signal_fleet(number)
 
     def all_records(self, log: Iterable[Columns]) -> Iterable[Columns]:
         """Return all records that the log ever held, in its order."""

@@ -27,8 +27,7 @@ from pyflink.table.udf import udf
 from redis import Redis
 
 from workloads.ad_impressions.jobs.flink_late import is_named, parts_folder
-from workloads.ad_impressions.jobs.more import FIELD, chosen_more
-from workloads.ad_impressions.jobs.question import AD, AD_KEY, asked_key, counted
+from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, updated_key
 from workloads.jobs.redis_sinks import by_key

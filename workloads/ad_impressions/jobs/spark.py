@@ -21,8 +21,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME
-from workloads.ad_impressions.jobs.more import FIELD, NOTHING, chosen_more
-from workloads.ad_impressions.jobs.question import AD, AD_KEY, CAMPAIGN, VIEW, asked_key, counted
+from workloads.ad_impressions.jobs.question import (
+    AD,
+    AD_KEY,
+    CAMPAIGN,
+    FIELD,
+    NOTHING,
+    VIEW,
+    asked_key,
+    chosen_more,
+    counted,
+)
 from workloads.ad_impressions.jobs.spark_parse import BEST, ID, PARSERS, Parser, of_types, with_ids
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.ad_impressions.jobs.spark_summed_sinks import SUMMED_SINKS, Summed

@@ -4,11 +4,11 @@ right or wrong as its plain counterpart when a batch runs again.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from workloads.ad_impressions.jobs.id_sums import ID_RANGE, PRIME, spell, sums_key
+from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import updated_key
 from workloads.jobs.redis_sinks import Redis, fence_key
 
@@ -28,10 +28,10 @@ Sink = Callable[[Redis, int, Cells], None]
 def absolute(client: Redis, _batch: int, totals: Cells) -> None:
     pipeline = client.pipeline(transaction=False)
     for campaign, windows in totals.items():
-        now_ms = _now_ms()
+        at_ms = now_ms()
         pipeline.hset(campaign, mapping={str(window): cell.events for window, cell in windows.items()})
         pipeline.hset(sums_key(campaign), mapping={str(w): spell((cell.s1, cell.s2)) for w, cell in windows.items()})
-        pipeline.hset(updated_key(campaign), mapping={str(window): now_ms for window in windows})
+        pipeline.hset(updated_key(campaign), mapping={str(window): at_ms for window in windows})
     pipeline.execute()
 
 
@@ -60,7 +60,7 @@ def increment(client: Redis, batch: int, increments: Cells) -> None:
     pipeline = client.pipeline(transaction=False)
     for campaign, windows in increments.items():
         keys = campaign, updated_key(campaign), sums_key(campaign)
-        pipeline.eval(ADD, len(keys), *keys, batch, _now_ms(), *_in_turns(windows))
+        pipeline.eval(ADD, len(keys), *keys, batch, now_ms(), *_in_turns(windows))
     pipeline.execute()
 
 
@@ -68,7 +68,7 @@ def fenced(client: Redis, batch: int, increments: Cells) -> None:
     pipeline = client.pipeline(transaction=False)
     for campaign, windows in increments.items():
         keys = campaign, updated_key(campaign), sums_key(campaign), fence_key(campaign)
-        pipeline.eval(FENCED_ADD, len(keys), *keys, batch, _now_ms(), *_in_turns(windows))
+        pipeline.eval(FENCED_ADD, len(keys), *keys, batch, now_ms(), *_in_turns(windows))
     pipeline.execute()
 
 
@@ -82,7 +82,3 @@ SUMMED_SINKS: Mapping[str, Sink] = {
 
 def _in_turns(windows: Mapping[int, Summed]) -> list[int]:
     return [value for window, cell in windows.items() for value in (window, *cell)]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

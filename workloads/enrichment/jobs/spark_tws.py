@@ -25,8 +25,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.sinks import WRITERS
 from workloads.jobs import spark_stream
-from workloads.jobs.progress_log import tell_settings
-from workloads.jobs.run_config import Config, read_config
+from workloads.jobs.run_config import Config
 
 EVENT = "user string, ordered_at long"
 STATE = """
@@ -108,11 +107,5 @@ def start_query(session: SparkSession, config: Config) -> StreamingQuery:
     return spark_stream.start(outputs, config, WRITERS[config["sink"]](config), mode="append")
 
 
-def main(config_path: str) -> int:
-    config = read_config(config_path)
-    tell_settings(config["progress_path"], spark_stream.own_settings(config))
-    return spark_stream.run(config, lambda session: start_query(session, config))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(spark_stream.run_query(sys.argv[1], start_query))

@@ -18,10 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import SINKS, write_batch
-from workloads.jobs.run_config import Config, read_config
+from workloads.jobs.run_config import Config
 from workloads.jobs.spark_stream import Writer, read_records, start
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
 
@@ -51,22 +50,20 @@ def counted(visits: DataFrame, step_ms: int) -> DataFrame:
     return counts.select("country", F.unix_millis("window.start").alias("opens"), VISITS, VISITORS)
 
 
-def make_writer(config: Config) -> Writer:
+def make_writer(config: Config, key: str, values: tuple[str, ...]) -> Writer:
+    """Return the writer of these values of each row, below the key in that column."""
     client, crash_points = connect(config), CrashPoints(Path(config["crash_path"]))
 
-    def write(counts: DataFrame, batch: int) -> None:
-        rows = [
-            (key_of(name, row["country"]), row["opens"], row[name])
-            for row in counts.collect()
-            for name in (VISITS, VISITORS)
-        ]
+    def write(cells: DataFrame, batch: int) -> None:
+        rows = [(key_of(name, row[key]), row["opens"], row[name]) for row in cells.collect() for name in values]
         write_batch(SINKS[config["sink"]], client, batch, rows, crash_points)
 
     return write
 
 
 def start_query(session: SparkSession, config: Config, step_ms: int) -> StreamingQuery:
-    visits, write = visits_of(read_records(session, config), config["time"]), make_writer(config)
+    visits = visits_of(read_records(session, config), config["time"])
+    write = make_writer(config, "country", (VISITS, VISITORS))
     if config["sink"] == "absolute":
         watermark = f"{config['watermark_ms']} milliseconds"
         return start(counted(visits.withWatermark("seen_at", watermark), step_ms), config, write)
@@ -74,9 +71,7 @@ def start_query(session: SparkSession, config: Config, step_ms: int) -> Streamin
 
 
 def main(config_path: str, step_ms: int = LENGTH_MS) -> int:
-    config = read_config(config_path)
-    tell_settings(config["progress_path"], spark_stream.own_settings(config))
-    return spark_stream.run(config, lambda session: start_query(session, config, step_ms))
+    return spark_stream.run_query(config_path, lambda session, config: start_query(session, config, step_ms))
 
 
 if __name__ == "__main__":

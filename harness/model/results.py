@@ -1,7 +1,8 @@
-"""The time of a change of the results, as precisely as polls can date it."""
+"""When results last changed, and when they will expire."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -13,3 +14,13 @@ class Change(NamedTuple):
 
     at_ms: int  # the end of the poll that read the newest change
     since_ms: int  # the start of the poll before it: the change is newer than this
+
+
+@dataclass(frozen=True)
+class Expiring:
+    """Keys that had a time to live when the results were read."""
+
+    keys: int = 0
+    soonest_ms: int = 0  # time until the first one expires
+    example: str = ""  # the key that expires first
+    stopped: bool = False  # seen only after the engine was stopped
