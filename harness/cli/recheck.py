@@ -75,10 +75,8 @@ def report(
             sections = one_run.write_page(_ended(run), screen).sections
     shown = str(run_dir / "report.html")
     missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
-    if as_json:
-        answer({"command": "report", "run": str(run_dir), "page": shown, "missing": missing})
-    else:
-        print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
+    text = "\n".join([shown, *(f"missing: {sentence}" for sentence in missing)])
+    answer(as_json, {"command": "report", "run": str(run_dir), "page": shown, "missing": missing}, text)
 
 
 def _ended(run: Path) -> Store:

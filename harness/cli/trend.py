@@ -30,7 +30,7 @@ def trend(
         console.say(f"skipped: {each.sentence}")
     trend_page.write(found, out)
     if as_json:
-        answer(trended.as_object(found, out))
+        answer(as_json, trended.as_object(found, out), "")
         return
     told = [trended.head(found), "", f"{trended.counts(found)}.", *trended.series_lines(found), ""]
     told += [console.table(trended.rows(found), trended.header(found)), "", str(out / "report.html")]

@@ -65,10 +65,6 @@ class Replayed:
         return Outcome.PASS if self.same else Outcome.FAIL
 
     @property
-    def exit_code(self) -> int:
-        return self.outcome.exit_code
-
-    @property
     def sentence(self) -> str:
         if not self.known:
             return "one of the two runs is UNKNOWN, so their outcomes can't be compared"
