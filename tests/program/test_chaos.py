@@ -28,6 +28,7 @@ from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, RunSpec, UsageError, Verdict
 from reports import chaos_page
+from reports.card import of as card_of
 from reports.figures import guarantee
 from reports.page import render
 
@@ -318,7 +319,7 @@ def test_what_a_sink_claims_is_said_by_the_job_of_the_question(tmp_path):
     settings = {"keys": {}, "flags": {"workload": "enrichment"}}
     Folder(tmp_path).save("chaos", settings=settings, done=[Ran(case, Seen.EXACTLY_ONCE, "all counted")])
 
-    (cell,) = drive_chaos.card_of(Folder(tmp_path)).cells
+    (cell,) = card_of(Folder(tmp_path)).cells
 
     assert cell.claim == manifests.load("spark-tws", "enrichment").sink("kafka").guarantee
 
@@ -327,7 +328,7 @@ def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path
     monkeypatch.setattr(environment, "describe", lambda: {"machine": "a PDP-11", "packages": {"numpy": "2.4"}})
     call("chaos", "--tier", MINE, *FAST, "--seed", "7")
     path = only(tmp_path / "experiments")
-    page = chaos_page.page_of(chaos_page.read(Folder(path), drive_chaos.card_of(Folder(path))))
+    page = chaos_page.page_of(chaos_page.read(Folder(path)))
     tables = {section.id: section.tables for section in page.sections}
 
     assert re.search(r"seed 7, .*rate 200.*, 20\d\d-\d\d-\d\d \d\d:\d\d", page.subtitle)
