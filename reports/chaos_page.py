@@ -148,7 +148,7 @@ def page_of(found: Chaos) -> Page:
             *_changes(card),
             Section("classes", "What the words mean", text=(CLASSES, *explained())),
             *_runs(found),
-            _machine(found),
+            fairness.machine(found.environment, "fairness"),
             Section("reproduce", "Do it again", code=(found.command,)),
             next_step.of_chaos(found.folder.path, card, found.missing),
         ),
@@ -272,8 +272,3 @@ def named(change: str) -> str:
     text = re.sub(r"(?:[\w-]+\.)+(?=[\w-]+\.[\w-]*[A-Za-z])", "", text)
     text = re.sub(r"^change-job\((.*)\)", r"\1", text).replace("conf=", "").replace("+", " + ")
     return text.replace("change-job", "the same job")
-
-
-def _machine(found: Chaos) -> Section:
-    rows = tuple(fairness.flat(found.environment))
-    return Section("fairness", "Machine and versions", tables=(Table(("", ""), rows),))

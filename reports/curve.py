@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,6 +17,7 @@ from harness.experiments.searching.search import digits
 from harness.experiments.searching.searched import Searched
 from reports.figures.style import duration
 from reports.figures.throughput import Knee, Range, Rung
+from reports.saved import csv_of
 
 COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
 ENDS = ("low", "mid", "high")
@@ -146,15 +145,15 @@ def as_object(searched: Searched) -> dict[str, Any]:
 
 def as_csv(searched: Searched) -> str:
     """Return the numbers of the drawing. An empty field was not measured."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CURVE)
+    return csv_of([CURVE, *_lines(searched)])
+
+
+def _lines(searched: Searched) -> Iterator[Sequence[object]]:
     for rung in rungs(searched):
         label = searched.label_of(rung.offered_per_s)
         ends = [end for name in BANDS for end in _ends(getattr(rung, name))]
         most = "" if rung.most_ms is None else f"{rung.most_ms:.6g}"
-        writer.writerow([rung.offered_per_s, label.held.value, label.visits, *ends, most])
-    return file.getvalue()
+        yield [rung.offered_per_s, label.held.value, label.visits, *ends, most]
 
 
 def _ends(band: Range | None) -> Sequence[str]:

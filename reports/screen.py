@@ -5,11 +5,9 @@ Colour is added by harness/terminal/console.py, and only on a terminal.
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from harness.experiments.upgrade import DIFFERENCE, Upgraded
 from harness.judging.checks.engine import MANIFEST
@@ -17,6 +15,7 @@ from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
+from harness.terminal.command_end import short_path
 from harness.util.texts import many, three_digits
 from reports import bursting, catch_up, company, growth, outage, outside, why
 from reports.outage import Outage
@@ -34,7 +33,7 @@ def lines(result: Result) -> list[str]:
     """
     body = list(_all(result))
     room = LINES - 2 - len(body)
-    return [*body, *_witnesses(result, room), "", f"  {_short(result.path)}"]
+    return [*body, *_witnesses(result, room), "", f"  {short_path(result.path)}"]
 
 
 def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
@@ -42,7 +41,7 @@ def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
     verdict, differ = result.verdict, many(found.changed_lines, "line differs", "lines differ")
     head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
     counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
-    jobs = _wrapped("  jobs     ", f"{differ}: {_short(result.path)}/{DIFFERENCE}")
+    jobs = _wrapped("  jobs     ", f"{differ}: {short_path(result.path)}/{DIFFERENCE}")
     is_of_the_upgrade = found.outcome is not Outcome.PASS and verdict.outcome is Outcome.PASS
     explained = _wrapped("  why      ", why.link(why.UPGRADE)) if is_of_the_upgrade else []
     rest = lines(result)
@@ -259,8 +258,3 @@ def _wrapped(head: str, text: str, further: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _short(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)

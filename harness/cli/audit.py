@@ -77,9 +77,9 @@ def audit(
     source = "--rate" if rate is not None else "--total-rate" if total_rate is not None else ""
     known = walk.Known(given, source, audit_loads.read(loads) if loads else ())
     if out:
-        from reports import audit_page
+        from reports import audit_page, saved
 
-        audit_page.refuse_others(out)
+        saved.refuse_others(out, audit_page.FILE, "an audit")
     audited = walk.audit(path, known, console.say)
     worst = reports_audited.outcome(audited)
     if out:

@@ -24,6 +24,7 @@ from harness.terminal import console
 if TYPE_CHECKING:
     from reports.result import Result
 
+
 def recheck(run: Run, as_json: Json = False) -> None:
     """Judge a stored run again, without running the engine."""
     result = _judged_again(_ended(run))
