@@ -14,12 +14,14 @@ from harness.judging.checks.engine import MANIFEST
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
-from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
+from harness.model import Backfill, CheckResult, Outcome, Witness
 from harness.terminal.command_end import short_path
 from harness.util.texts import many, three_digits
-from reports import bursting, catch_up, company, growth, outage, outside, why
+from reports import outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
+from reports.sections import backlog, bursts, company, growth
+from reports.sections.reproduce import kind_of
 
 WIDTH = 79
 LINES = 23
@@ -74,13 +76,6 @@ def _all(result: Result) -> Iterator[str]:
     yield from _wrapped("  slack    ", verdict.slack_said)
     if verdict.looked:
         yield from _wrapped("  looks    ", verdict.looked)
-
-
-def kind_of(tape: TapeSpec) -> str:
-    """Name the part of the tape that comes before the load."""
-    if tape.history_ms:
-        return "history and backlog" if tape.backlog_ms else "history"
-    return "backlog" if tape.waits else "warm-up"
 
 
 def _load(result: Result) -> Iterator[str]:
@@ -144,13 +139,13 @@ def _speed(result: Result) -> Iterator[str]:
 def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
     """Lines for a run that had more than a steady load."""
     if m.catch_up:
-        yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
+        yield from _wrapped("  backlog  ", backlog.in_words(m.catch_up))
         for change in m.catch_up.new_orders:
-            yield from _wrapped("  change   ", catch_up.worth_in_words(change, m.catch_up.largest or change.to_do))
+            yield from _wrapped("  change   ", backlog.worth_in_words(change, m.catch_up.largest or change.to_do))
     if result.backfill:
         yield from _wrapped("  batch    ", _cost_of(result.backfill))
     if m.bursts:
-        yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
+        yield from _wrapped("  bursts   ", bursts.in_words(m.bursts))
     if m.growth:
         yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
     if m.company:

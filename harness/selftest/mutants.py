@@ -47,7 +47,7 @@ class Mutant:
 
 def mutants() -> Iterator[Mutant]:
     for mistake in COMPARISONS:
-        yield _mutant(_words(mistake), Expectation, "differences", mistake)
+        yield _mutant(mistake.__name__.replace("_", " "), Expectation, "differences", mistake)
     for name, check in checks.CHECKS.items():
         yield Mutant(f"check {name} always passes", _check(name, _content(name)))
         if name != shifted.NAME:  # others always fail, too: it only comes first, which a test of headlines checks
@@ -142,10 +142,6 @@ COMPARISONS: tuple[Callable[[Expectation, Ledger], Differences], ...] = (
     all_but_the_first_window,
     first_difference_only,
 )
-
-
-def _words(mistake: Callable[..., object]) -> str:
-    return mistake.__name__.replace("_", " ")
 
 
 def _mutant(name: str, holder: Any, attribute: str, value: object) -> Mutant:

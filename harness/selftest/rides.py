@@ -86,7 +86,7 @@ def _planted() -> Iterator[tuple[str, RunFacts]]:
     yield "rides in windows that are named by their end", showing(_later(right, 3 * STEP_MS, honest))
     one = int(np.flatnonzero(sent[STATE] == FINISHED)[EVENTS // 3])
     yield "a ride lost", showing(folded(oracle, of(np.delete(all_rows, one))))
-    yield "a ride twice", showing(right + _trips(folded(oracle, of(np.array([one]))), honest))
+    yield "a ride twice", showing(right + honest.only(folded(oracle, of(np.array([one]))), {Kind.COUNT}))
     finished = {**sent, STATE: np.full_like(sent[STATE], FINISHED)}
     yield "rides that have only started", showing(folded(oracle, in_cells(finished, oracle)))
     as_trips = {honest.beside(cell, DRIVERS): n for cell, n in right.items() if _number(honest, cell) == TRIPS}
@@ -117,10 +117,6 @@ def _seen(honest: RunFacts, *others: tuple[float, int, int]) -> RunFacts:
 
 def _number(case: RunFacts, cell: int) -> int:
     return case.oracle.codes.key(cell) // case.oracle.groups
-
-
-def _trips(counts: Ledger, case: RunFacts) -> Ledger:
-    return case.only(counts, {Kind.COUNT})
 
 
 def _newest(log: LogEvents) -> NDArray[np.bool_]:

@@ -78,15 +78,11 @@ def joined(taken: Sequence[Stretch], least: float) -> list[Stretch]:
     found: list[Stretch] = []
     for each in taken:
         before = found[-1] if found else each
-        if found and _alike(before, each) and each.end - before.begin < least:
+        if found and (before.side == each.side and before.again == each.again) and each.end - before.begin < least:
             found[-1] = replace(before, end=each.end, batch="")
         else:
             found.append(each)
     return found
-
-
-def _alike(one: Stretch, other: Stretch) -> bool:
-    return one.side == other.side and one.again == other.again
 
 
 def _bar(axes: Axes, number: int, side: str, begin: int, end: int, *, alpha: float, again: bool = False) -> None:

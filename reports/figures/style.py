@@ -176,16 +176,12 @@ def _for_page(text: str, prefix: str, tooltips: Mapping[str, str]) -> str:
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    text = re.sub(r"#[0-9a-f]{6}\b", lambda m: _variable(m[0]), text)
+    text = re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var({VARIABLES[m[0]]})" if m[0] in VARIABLES else m[0], text)
     for gid, tooltip in tooltips.items():
         head = f'<g id="{prefix}-{gid}">'
         text = text.replace(head, f"{head}<title>{escape(tooltip)}</title>", 1)
     head = re.sub(r' (?:width|height|version|xmlns(?::xlink)?)="[^"]*"', "", text[: text.index(">")])
     return f'{head} xmlns:xlink="http://www.w3.org/1999/xlink" aria-hidden="true"{text[text.index(">") :]}'.strip()
-
-
-def _variable(colour: str) -> str:
-    return f"var({VARIABLES[colour]})" if colour in VARIABLES else colour
 
 
 def short(value: float) -> str:

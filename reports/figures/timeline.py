@@ -58,7 +58,7 @@ def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[
     bands = sorted(bands, key=lambda band: band.from_s)
     names = [textwrap.wrap(band.label, NARROW_NAME_SIGNS if sheet.narrow else NAME_SIGNS) for band in bands]
     heights = [NAME_PX * sum(map(len, names)) + 6.0] * bool(bands)
-    heights += [_height_px(panel, sheet.narrow) for panel in panels]
+    heights += [float(PANEL_PX + LEGEND_PX * _legend_lines(panel, sheet.narrow)) for panel in panels]
     axes = sheet.rows(heights)
     axes[-1].set_xlim(float(seconds.min()) - 0.5, float(seconds.max()) + 0.5)
     for each, panel in zip(axes[-len(panels) :], panels, strict=True):
@@ -86,10 +86,6 @@ def _panel(axes: Axes, seconds: NDArray[np.float64], panel: Panel, narrow: bool)
             columnspacing=1.0,
             handletextpad=0.4,
         )
-
-
-def _height_px(panel: Panel, narrow: bool) -> float:
-    return float(PANEL_PX + LEGEND_PX * _legend_lines(panel, narrow))
 
 
 def _legend_lines(panel: Panel, narrow: bool) -> int:

@@ -17,7 +17,6 @@ from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, Us
 from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.page import Section
-from reports.screen import kind_of
 from workloads.registry import workload_of
 
 # Keys that are also flags of `run`; all others can only stand in a scenario file.
@@ -99,6 +98,13 @@ def section(evidence: Evidence) -> Section:
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This command differs from the original in {', '.join(unlike)}; spec.json has all settings.")
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
+
+
+def kind_of(tape: TapeSpec) -> str:
+    """Name the part of the tape that comes before the load."""
+    if tape.history_ms:
+        return "history and backlog" if tape.backlog_ms else "history"
+    return "backlog" if tape.waits else "warm-up"
 
 
 def hidden(redis: str) -> list[str]:

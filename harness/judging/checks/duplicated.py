@@ -58,7 +58,7 @@ def _cause(case: RunFacts, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     windows = _windows(case, over)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
-        if times := _how_often(_counts_of(case, int(batch)), surplus):
+        if times := _how_often(case.fold((case.batch == int(batch)) & ~case.dropped), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
             return f": exactly batch {batch} {more} more{_why(case, int(batch))}{windows}"
     if cause := removed.aborted(case, over) or reruns.counted_twice(case, over) or seam.counted_twice(case, over):
@@ -70,10 +70,6 @@ def _windows(case: RunFacts, over: list[Difference]) -> str:
     """Format the windows' starts; "" if cells have no time."""
     begins_ms = [each for each in case.begins_ms(d.cell for d in over) if each]
     return f", windows {join(dict.fromkeys(map(clock, begins_ms)), 4)}" if begins_ms else ""
-
-
-def _counts_of(case: RunFacts, batch: int) -> Ledger:
-    return case.fold((case.batch == batch) & ~case.dropped)
 
 
 def _how_often(counts: Ledger, surplus: Ledger) -> int:
