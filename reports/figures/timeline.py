@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from reports.figures.style import DURATION, INK, MUTED, PAPER, RED, SHORT, Sheet, log_ticks
+from reports.figures.style import DURATION, INK, MUTED, PAPER, RED, SHORT, Sheet, log_ticks, note
 
 PANEL_PX = 104
 LEGEND_PX = 14  # a narrow panel has its legend on lines of its own
@@ -131,14 +131,6 @@ def _name(axes: Axes, bands: Sequence[Band], names: Sequence[Sequence[str]]) -> 
         if band.landed_s is not None:
             axes.plot(band.landed_s, middle, marker="v", markersize=4, color=band.colour)
         left = band.from_s < low + 0.5 * (high - low)
-        axes.annotate(
-            "\n".join(lines),
-            (band.from_s, middle),
-            (5 if left else -5, 0),
-            textcoords="offset points",
-            ha="left" if left else "right",
-            va="center",
-            color=INK,
-            fontsize=10,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
-        )
+        at, apart = (band.from_s, middle), (5 if left else -5, 0)
+        ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+        note(axes, "\n".join(lines), at, apart, va="center", color=INK, fontsize=10, bbox=ground)
