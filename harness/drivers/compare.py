@@ -17,7 +17,7 @@ import msgspec
 
 from harness import __version__
 from harness.config import plan
-from harness.drivers import catch_up_after_freeze, one_run, pages
+from harness.drivers import one_run, pages, reference_rate
 from harness.drivers import search as drive_search
 from harness.engines import environments
 from harness.engines import manifest as manifests
@@ -189,4 +189,4 @@ def _figures(leg: Leg, result: Result) -> dict[str, float]:
         return compare.of_steady(measured)
     if leg is Leg.KILL:
         return compare.of_kill(result.recovery)
-    return catch_up_after_freeze.figures_of(result)
+    return reference_rate.caught_up(result)

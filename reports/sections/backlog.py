@@ -17,6 +17,8 @@ from reports.figures.style import BLUE, GREEN, MUTED, Picture, picture
 from reports.page import Section, Table
 from reports.sections.timeline import bands_of
 
+seconds, per_s = "{:,.1f} s".format, "{:,.0f} events/s".format
+
 
 def section(evidence: Evidence) -> Section | None:
     found = evidence.measurement.catch_up
@@ -84,14 +86,6 @@ def rows_of(change: Reconfiguration) -> Iterator[tuple[str, str, str]]:
     yield "rate after", change.after_per_s.text(per_s), change.after_per_s.note
     yield "paid", change.paid.text(seconds), change.paid.note or "after the change; more was done from then on"
     yield "would have caught up", change.without.text(seconds), change.without.note or "at the rate before"
-
-
-def seconds(value: float) -> str:
-    return f"{value:,.1f} s"
-
-
-def per_s(value: float) -> str:
-    return f"{value:,.0f} events/s"
 
 
 def in_words(found: CatchUp) -> str:

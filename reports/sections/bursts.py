@@ -78,6 +78,7 @@ def _text(found: Bursts) -> Iterator[str]:
 
 
 ON_SCREEN = ("latency_ms", "memory_mib", "checkpoint_mib", "commits_s", "checkpointing_ms", "in_flight_kib")
+_area, _seconds = "{:,.0f} event-s".format, "{:,.1f} s".format
 
 
 def rows(found: Bursts) -> Iterator[tuple[str, ...]]:
@@ -169,14 +170,6 @@ def _sum(quantities: Sequence[Quantity]) -> Quantity:
 
 def _why(quantity: Quantity) -> str:
     return f" ({quantity.note})" if quantity.value is None and quantity.note else ""
-
-
-def _area(value: float) -> str:
-    return f"{value:,.0f} event-s"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.1f} s"
 
 
 def _digits(name: str, value: float) -> int:
