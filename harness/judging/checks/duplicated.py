@@ -12,7 +12,7 @@ import numpy as np
 from harness.evidence.ledger import Difference, Ledger
 from harness.evidence.observed import NO_BATCH
 from harness.judging.checks import removed, reruns, seam
-from harness.judging.checks.case import RunFacts, join
+from harness.judging.checks.case import RunFacts, failed, join
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
 from harness.util.texts import clock, many
@@ -28,15 +28,8 @@ def check(case: RunFacts) -> CheckResult:
     surplus = sum(d.surplus for d in over)
     sentence = f"{case.events_said(surplus)} too many in {many(len(over), 'cell')}{case.in_several}"
     others = _others(case, over)
-    return CheckResult(
-        "duplicated",
-        Outcome.FAIL,
-        f"{sentence}{others or _cause(case, over)}",
-        word="phantom" if others else "duplicated",
-        count=surplus,
-        blame="engine",
-        witnesses=case.witnesses(over),
-    )
+    sentence = f"{sentence}{others or _cause(case, over)}"
+    return failed("duplicated", sentence, surplus, case.witnesses(over), "phantom" if others else "duplicated")
 
 
 def _others(case: RunFacts, over: list[Difference]) -> str:
