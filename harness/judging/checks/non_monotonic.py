@@ -56,7 +56,7 @@ def check(case: RunFacts) -> CheckResult:
     asked = case.are(case.watched.cell, GROWING) & ~early.impossible(case, case.watched)
     dips = _dips(case.watched, asked)
     causes = [f for f in case.faults if f.landed and _takes_back(f)]
-    bare = [dip for dip in dips if not any((bool(fault.at_ms) and fault.at_ms * 1000 <= dip.at_us) for fault in causes)]
+    bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
         cells = many(len({dip.cell for dip in bare}), "cell")
         sentence = f"{many(len(bare), 'time')} a count went back, in {cells}, {_longest(bare)}"
@@ -90,6 +90,10 @@ def _dips(seen: Watched, asked: NDArray[np.bool_]) -> list[Dip]:
 
 def _takes_back(fault: FaultReport) -> bool:
     return fault.spec.action in TAKES_BACK or fault.spec.options.get("means") in (CutoverRule.FRESH, CutoverRule.ANEW)
+
+
+def _explains(fault: FaultReport, dip: Dip) -> bool:
+    return bool(fault.at_ms) and fault.at_ms * 1000 <= dip.at_us
 
 
 def _longest(dips: list[Dip]) -> str:

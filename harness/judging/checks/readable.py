@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from harness.evidence.observed import Glitch, Stray
 from harness.judging.checks.case import EXAMPLES, RunFacts, counted, failed
-from harness.model import CheckResult, Outcome, Witness
+from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
 
 EXPECTED = "a whole number"
@@ -19,7 +19,7 @@ def check(case: RunFacts) -> CheckResult:
     bad = [s for s in case.observed.strays if s.kind == "number"]
     seen = case.watched.unreadable if case.watched else ()
     causes = [f for f in case.faults if f.landed and f.at_ms and f.spec.action in PLANTS]
-    bare = [each for each in seen if not any((fault.at_ms * 1000 <= each.from_us) for fault in causes)]
+    bare = [each for each in seen if not any(_explains(fault, each) for fault in causes)]
     if bad or bare:
         sentence = "; ".join([*_in_the_end(bad), *_for_a_while(case, bare)])
         witnesses = (
@@ -48,3 +48,7 @@ def _for_a_while(case: RunFacts, bare: list[Glitch]) -> list[str]:
         f"{counted(bare, 'result')} could not be read as counts for a while, the first one, {first.text!r} at "
         f"{first.where}, {case.while_of(first)}"
     ]
+
+
+def _explains(fault: FaultReport, glitch: Glitch) -> bool:
+    return fault.at_ms * 1000 <= glitch.from_us
