@@ -17,4 +17,5 @@ def write_page(experiment: Folder) -> Page:
     from reports import chaos_page, compare_page, gate_page, pairs_page, search_page
 
     pages = (chaos_page, search_page, compare_page, pairs_page, gate_page)
-    return dict(zip(KINDS, pages, strict=True))[experiment.kind].write(experiment)
+    page: Page = dict(zip(KINDS, pages, strict=True))[experiment.kind].write(experiment)
+    return page

@@ -80,8 +80,7 @@ def resolved(experiment: Folder) -> tuple[RunSpec, EngineManifest]:
 
 
 def settings_of(experiment: Folder) -> Settings:
-    settings: Settings = experiment.load("settings", Settings)
-    return settings
+    return experiment.load("settings", Settings)
 
 
 def drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:

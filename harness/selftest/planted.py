@@ -160,7 +160,8 @@ def evidence() -> Iterator[Planted]:
     yield "few cells begin in files and go on in Kafka", case(seam=FileSeam((75, 75), (50, 50)))
     yield from _unmet()
     for kind in ("missing", "doubled", "foreign", "altered"):
-        yield f"a record {kind}", case(audit=replace(HONEST.audit, **{kind: Named(1, ("000000000001",))}))
+        wrong: dict[str, Any] = {kind: Named(1, ("000000000001",))}
+        yield f"a record {kind}", case(audit=replace(HONEST.audit, **wrong))
     yield "files were edited", replace(HONEST, edits=Edits(9, ("log.parquet was edited",)))
     yield "right, and FAIL at first", replace(HONEST, failed_first=True)
     yield "one lost, and FAIL at first", replace(seen({FIRST: -1}), failed_first=True)

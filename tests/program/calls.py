@@ -27,4 +27,5 @@ def only(folder: Path) -> Path:
 
 
 def kept(experiment: Path) -> dict[str, Any]:
-    return json.loads((experiment / "experiment.json").read_text())
+    content: dict[str, Any] = json.loads((experiment / "experiment.json").read_text())
+    return content

@@ -8,6 +8,7 @@ import pytest
 
 from harness.config.scenario_keys import KEYS
 from harness.drivers import one_run
+from harness.model import RunSpec
 from harness.services import owners
 from tests.program import calls
 
@@ -24,8 +25,13 @@ def few_probes(monkeypatch):
 def redis_claims(monkeypatch) -> list[str]:
     """The addresses of the existing Redis that runs claim; there is none."""
     addresses: list[str] = []
+
+    def claimed(spec: RunSpec, _: object) -> list[str]:
+        addresses.append(spec.redis)
+        return []
+
     monkeypatch.setattr(one_run, "check_external", lambda _: None)
-    monkeypatch.setattr(one_run, "claim_external", lambda spec, _: addresses.append(spec.redis) or [])
+    monkeypatch.setattr(one_run, "claim_external", claimed)
     return addresses
 
 

@@ -58,8 +58,8 @@ def check(case: RunFacts) -> CheckResult:
     causes = [f for f in case.faults if f.landed and _takes_back(f)]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
-        cells = many(len({dip.cell for dip in bare}), "cell")
-        sentence = f"{many(len(bare), 'time')} a count went back, in {cells}, {_longest(bare)}"
+        where = many(len({dip.cell for dip in bare}), "cell")
+        sentence = f"{many(len(bare), 'time')} a count went back, in {where}, {_longest(bare)}"
         worst = sorted(bare, key=_step)[:EXAMPLES]
         return failed("non-monotonic", sentence, len(bare), (_witness(case, dip) for dip in worst))
     if dips:
