@@ -4,39 +4,27 @@ latency.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from matplotlib.ticker import FuncFormatter
 
 from harness.audit.checks import Audited
-from harness.host import disk_space
-from harness.model import Outcome, UsageError
+from harness.model import Outcome
 from harness.util.texts import many, three_digits
 from reports import audited as words
 from reports.figures import audited as drawing
 from reports.figures.style import DURATION, picture
 from reports.page import Page, Section, Table
-from reports.saved import save
+from reports.saved import begin, save
 
 FILE = "audit.json"  # marks a folder as an audit's output
 ENGINES, CURVES, LISTED = 25, 8, 1000
 TIMES = FuncFormatter(lambda share, _: f"{three_digits(share)} x")
 
 
-def refuse_others(out: Path) -> None:
-    """Refuse a folder that holds anything else than an audit: its drawings would be replaced."""
-    if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
-        raise UsageError(f"--out {out} contains other files than an audit. Name a new or empty folder.")
-
-
 def write(audited: Sequence[Audited], target: str, out: Path) -> Page:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {out} can't be created: {error.strerror}. Name another folder.") from None
-    disk_space.write(out / FILE, (json.dumps(words.as_object(audited, target), indent=1) + "\n").encode())
+    begin(out, FILE, words.as_object(audited, target))
     page = page_of(audited, target)
     save(page, {}, out)
     return page

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.chaos import Card, Cell, Seen
+from harness.config import plan
+from harness.engines import manifest as manifests
+from harness.experiments.chaos import Card, Cell, Ran, Seen
+from harness.experiments.chaos import card as made
+from harness.experiments.folder import Folder
 from harness.host import disk_space
 from harness.measuring.recovery import WORDS
 from harness.util.text_tables import markdown as table_lines
@@ -36,6 +40,15 @@ CLASSES = (
 )
 
 BESIDE = "Runs were parallel and shared the machine, so times and backlogs are larger than in a single run."
+
+
+def of(experiment: Folder) -> Card:
+    """Build the card from the stored results of an experiment."""
+    settings: dict[str, Any] = experiment.load("settings", dict[str, Any])
+    done: list[Ran] = experiment.load("done", list[Ran])
+    workload = plan.workload_of({**settings["keys"], **settings["flags"]})
+    sinks = dict.fromkeys((each.case.engine, each.case.sink) for each in done)
+    return made(done, {(engine, sink): manifests.load(engine, workload).sink(sink).guarantee for engine, sink in sinks})
 
 
 def save(card: Card, folder: Path) -> None:

@@ -29,6 +29,7 @@ from reports.card import (
     short,
     told,
 )
+from reports.card import of as card_of
 from reports.card import save as save_card
 from reports.exports import experiment, suite
 from reports.figures import guarantee
@@ -76,23 +77,23 @@ class Chaos:
         )
 
 
-def write(folder: Folder, card: Card) -> Page:
+def write(folder: Folder) -> Page:
     """Write the page, the card and the exports into the experiment's folder."""
-    found = read(folder, card)
+    found = read(folder)
     page = page_of(found)
-    save_card(card, folder.path)
+    save_card(found.card, folder.path)
     experiment.save(answer_of(found), folder.path)
     save(page, {}, folder.path)
     return page
 
 
-def read(folder: Folder, card: Card) -> Chaos:
+def read(folder: Folder) -> Chaos:
     """Read the experiment's settings and runs from its folder. The card is made from the runs that are done."""
     settings: dict[str, Any] = folder.load("settings", dict[str, Any])
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     wanted: list[ChaosCase] = folder.load("wanted", list[ChaosCase])
     done: list[Ran] = folder.load("done", list[Ran])
-    return Chaos(folder, card, settings, machine, tuple(wanted), tuple(done))
+    return Chaos(folder, card_of(folder), settings, machine, tuple(wanted), tuple(done))
 
 
 def answer_of(found: Chaos) -> experiment.Answer:
@@ -147,7 +148,7 @@ def page_of(found: Chaos) -> Page:
             *_changes(card),
             Section("classes", "What the words mean", text=(CLASSES, *explained())),
             *_runs(found),
-            _machine(found),
+            fairness.machine(found.environment, "fairness"),
             Section("reproduce", "Do it again", code=(found.command,)),
             next_step.of_chaos(found.folder.path, card, found.missing),
         ),
@@ -271,8 +272,3 @@ def named(change: str) -> str:
     text = re.sub(r"(?:[\w-]+\.)+(?=[\w-]+\.[\w-]*[A-Za-z])", "", text)
     text = re.sub(r"^change-job\((.*)\)", r"\1", text).replace("conf=", "").replace("+", " + ")
     return text.replace("change-job", "the same job")
-
-
-def _machine(found: Chaos) -> Section:
-    rows = tuple(fairness.flat(found.environment))
-    return Section("fairness", "Machine and versions", tables=(Table(("", ""), rows),))

@@ -20,34 +20,19 @@ from harness.util.text_tables import markdown as table_lines
 from harness.util.texts import three_digits
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.0f} ms"
-
-
-def _per_s(value: float) -> str:
-    return f"{value:,.0f}/s"
-
-
 def _rate(value: float) -> str:
     return f"{value / 1000:,.0f}k/s"
-
-
-def _s(value: float) -> str:
-    return f"{value:.1f} s"
 
 
 def _cpu(value: float) -> str:
     return f"{three_digits(value)} s"
 
 
-def _mib(value: float) -> str:
-    return f"{value:,.0f} MiB"
-
-
+_ms, _s, _mib = "{:,.0f} ms".format, "{:.1f} s".format, "{:,.0f} MiB".format
 FIXED_RATE = "offered_per_s"
 # Figure -> its heading on a terminal, its description, and the format of a value.
 FIGURES: Mapping[str, tuple[str, str, Callable[[float], str]]] = {
-    FIXED_RATE: ("rate", "the fixed rate, events/s", _per_s),
+    FIXED_RATE: ("rate", "the fixed rate, events/s", "{:,.0f}/s".format),
     "p50_ms": ("p50", "median latency in Redis", _ms),
     "p99_ms": ("p99", "p99 of latency in Redis", _ms),
     "cpu_s_per_million": ("CPU/M", "CPU-s/M at the fixed rate, with start", _cpu),

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from harness.experiments.curve import bands, service
 from harness.experiments.curve import pulse as pulses_of
+from harness.experiments.curve import service
 from harness.experiments.curve.labels import Held
-from harness.experiments.curve.plateau import Measured
+from harness.experiments.curve.plateau import Latencies, Measured
 from harness.experiments.curve.pulse import Pulse
 from harness.experiments.searching.search import digits
 from harness.experiments.searching.searched import Searched
 from reports.figures.style import duration
 from reports.figures.throughput import Knee, Range, Rung
+from reports.saved import csv_of
 
 COLUMNS = ("events/s", "", "p50", "p90", "p99", "processed/s", "CPU-s/M")
 ENDS = ("low", "mid", "high")
 BANDS = ("p50_ms", "p90_ms", "p99_ms", "p999_ms", "achieved_per_s", "cpu_s_per_million", "load_cpu_s_per_million")
 CURVE = ("offered_per_s", "held", "visits", *(f"{name}_{end}" for name in BANDS for end in ENDS), "most_ms")
 FORETOLD, FAR = 60, 2.0  # points of the predicted curve, and its upper end in multiples of the objective
+# Bands of latency: the bootstrap draws whole blocks of 20 s, never single events.
+DRAWS, TAIL, SEED = 200, 0.025, 20_023
+BEYOND = 10  # a quantile needs so many events beyond it in each of two repeats
 BOTH = 2  # a far quantile needs so many visits
 
 
@@ -77,7 +79,7 @@ def _rung(rate_per_s: float, visits: Sequence[Measured], *, held: bool) -> Rung:
         held=held,
         p90_ms=_band(visits, 0.9),
         p999_ms=_band(visits, 0.999) if len(visits) >= BOTH else None,
-        most_ms=bands.most_ms(visits),
+        most_ms=_most_ms(visits),
         cpu_s_per_million=_range([per_million(each, each.engine_cpu_s) for each in visits]),
         load_cpu_s_per_million=_range([per_million(each, each.load_cpu_s) for each in visits]),
     )
@@ -89,8 +91,22 @@ def per_million(visit: Measured, cpu_s: float | None) -> float | None:
 
 
 def _band(visits: Sequence[Measured], share: float) -> Range | None:
-    band = bands.quantile(visits, share)
-    return Range(band.low, band.mid, band.high) if band else None
+    """The quantile over all visits; None if one has too few events, or too many were never seen."""
+    own = [visit.events for visit in visits]
+    if not own or any(each.samples * (1 - share) < BEYOND for each in own):
+        return None
+    all_ = Latencies(np.concatenate([each.blocks for each in own]))
+    count, draw = len(all_.blocks), np.random.default_rng(SEED)
+    drawn = [all_.quantile_ms(share, draw.integers(count, size=count)) for _ in range(DRAWS)]
+    low, high = np.quantile(drawn, (TAIL, 1 - TAIL), method="nearest")
+    mid = all_.quantile_ms(share)
+    return Range(float(low), mid, float(high)) if np.isfinite([low, mid, high]).all() else None
+
+
+def _most_ms(visits: Sequence[Measured]) -> float | None:
+    """The longest latency that was seen. A maximum has no band."""
+    found = max((visit.events.quantile_ms(1.0) for visit in visits), default=float("nan"))
+    return float(found) if np.isfinite(found) else None
 
 
 def _range(values: Sequence[float | None]) -> Range | None:
@@ -146,15 +162,15 @@ def as_object(searched: Searched) -> dict[str, Any]:
 
 def as_csv(searched: Searched) -> str:
     """Return the numbers of the drawing. An empty field was not measured."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CURVE)
+    return csv_of([CURVE, *_lines(searched)])
+
+
+def _lines(searched: Searched) -> Iterator[Sequence[object]]:
     for rung in rungs(searched):
         label = searched.label_of(rung.offered_per_s)
         ends = [end for name in BANDS for end in _ends(getattr(rung, name))]
         most = "" if rung.most_ms is None else f"{rung.most_ms:.6g}"
-        writer.writerow([rung.offered_per_s, label.held.value, label.visits, *ends, most])
-    return file.getvalue()
+        yield [rung.offered_per_s, label.held.value, label.visits, *ends, most]
 
 
 def _ends(band: Range | None) -> Sequence[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from harness.experiments.folder import Folder
@@ -11,14 +9,14 @@ from harness.experiments.gating.gate import HEAD, SIDES, Answer, Effect, Gated
 from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, idle_cores
 from harness.measuring.stats import Ratio
 from harness.model import Outcome
-from harness.util.texts import many
+from harness.util.texts import many, three_digits
 from reports import outage
 from reports.exports import gate as exports
 from reports.figures import bursts, forest
 from reports.figures.style import GREEN, ORANGE, RED, picture
-from reports.gated import HEADER, Record, number, outliers, percent, read, row
+from reports.gated import HEADER, Record, outliers, percent, read, row
 from reports.page import Link, Number, Page, Section, Table
-from reports.saved import save
+from reports.saved import csv_of, save
 from reports.sections import fairness
 
 COLOURS = {Answer.REGRESSED: RED, Answer.OK: GREEN, Answer.IMPROVED: GREEN, Answer.INCONCLUSIVE: ORANGE}
@@ -41,7 +39,7 @@ def write(folder: Folder) -> Page:
     record = read(folder)
     exports.save(record)
     page = page_of(record)
-    save(page, {"rounds": _curve(record)} if record.rounds and record.found.effects else {}, folder.path)
+    save(page, {"rounds": csv_of(_curve(record))} if record.rounds and record.found.effects else {}, folder.path)
     return page
 
 
@@ -57,7 +55,13 @@ def page_of(record: Record) -> Page:
         facts=tuple(_facts(record)),
         numbers=tuple(_numbers(record)),
         withheld=_withheld(found),
-        sections=(*_speed(record), _sides(record), _machine(record), _again(record), exports.steps(record)),
+        sections=(
+            *_speed(record),
+            _sides(record),
+            fairness.machine(record.environment),
+            Section("reproduce", "Do it again", code=(exports.command(record),)),
+            exports.steps(record),
+        ),
     )
 
 
@@ -81,7 +85,7 @@ def _facts(record: Record) -> Iterator[str]:
 def _numbers(record: Record) -> Iterator[Number]:
     for effect in record.found.effects:
         values = record.typical(effect)
-        was = f"; head {number(values[HEAD])} {effect.unit}" if values else ""
+        was = f"; head {three_digits(values[HEAD])} {effect.unit}" if values else ""
         yield Number(effect.metric, percent(effect.head.estimate), note=f"{effect.answer.value}{was}")
 
 
@@ -155,15 +159,12 @@ def _points(record: Record, side: str, metric: Metric) -> list[tuple[float, floa
     return [(each.at_ms, value) for each in own if (value := metric.of(each, idle)) is not None]
 
 
-def _curve(record: Record) -> str:
-    file = io.StringIO()
-    lines = csv.writer(file, lineterminator="\n")
-    lines.writerow(["side", "second", "metric", "unit", "value"])
+def _curve(record: Record) -> Iterator[tuple[str, ...]]:
+    yield "side", "second", "metric", "unit", "value"
     for metric in _compared(record):
         for series in _panel(record, metric).series:
             for second, value in zip(series.seconds, series.values, strict=True):
-                lines.writerow([series.name, f"{second:.3f}", metric.name, metric.unit, f"{value:.6g}"])
-    return file.getvalue()
+                yield series.name, f"{second:.3f}", metric.name, metric.unit, f"{value:.6g}"
 
 
 def _sides(record: Record) -> Section:
@@ -183,12 +184,3 @@ def _sides(record: Record) -> Section:
         text=("Each side is a complete run with a page and evidence of its own.",),
         tables=(Table(("side", "what", "counts", "in words", "after its fault"), rows),),
     )
-
-
-def _machine(record: Record) -> Section:
-    versions = tuple(fairness.flat(record.environment))
-    return Section("machine", "Machine and versions", tables=(Table(("", ""), versions),))
-
-
-def _again(record: Record) -> Section:
-    return Section("reproduce", "Do it again", code=(exports.command(record),))

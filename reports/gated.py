@@ -18,7 +18,7 @@ from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
-from harness.util.texts import many, three_digits
+from harness.util.texts import many
 from reports import outage
 
 HEADER = ("metric", "head by base", "it lies within", "base by itself", "detectable", "answer")
@@ -119,10 +119,6 @@ def row(effect: Effect) -> tuple[str, ...]:
 
 def percent(ratio: float) -> str:
     return f"{ratio - 1:+z.1%}"
-
-
-def number(value: float) -> str:
-    return three_digits(value)
 
 
 def times(ratio: float) -> str:

@@ -47,11 +47,7 @@ def page_of(record: Record) -> Page:
             _pairs(found),
             _notes(found),
             _runs(record),
-            Section(
-                "machine",
-                "Machine and versions",
-                tables=(Table(("", ""), tuple(fairness.flat(record.environment))),),
-            ),
+            fairness.machine(record.environment),
             Section("reproduce", "Do it again", code=(paired.command(record),)),
         ),
     )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.host import disk_space
+from harness.model import UsageError
 from harness.rundir import markers
 from harness.util.suggest import is_file
 from reports import files
@@ -31,6 +36,28 @@ def save(page: Page, curves: Mapping[str, str], folder: Path) -> None:
         disk_space.write(figures / f"{name}.csv", text.encode())
     whole = replace(page, sections=(*page.sections, files.section(folder)))
     write(files.without_dead_links(render(whole), folder), folder)
+
+
+def refuse_others(out: Path, file: str, what: str) -> None:
+    """Refuse a folder of --out that holds anything else than an output with this file: drawings would be replaced."""
+    if out.exists() and not (out.is_dir() and ((out / file).is_file() or not any(out.iterdir()))):
+        raise UsageError(f"--out {out} contains other files than {what}. Name a new or empty folder.")
+
+
+def begin(out: Path, file: str, content: Mapping[str, Any]) -> None:
+    """Create the folder of --out with its first file, which marks it as an output."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {out} can't be created: {error.strerror}. Name another folder.") from None
+    disk_space.write(out / file, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def csv_of(rows: Iterable[Sequence[object]]) -> str:
+    """Write the numbers of a curve; the first row has the names of the columns."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return file.getvalue()
 
 
 def write(html: str, folder: Path) -> None:

@@ -5,22 +5,23 @@ Colour is added by harness/terminal/console.py, and only on a terminal.
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 from harness.experiments.upgrade import DIFFERENCE, Upgraded
 from harness.judging.checks.engine import MANIFEST
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
-from harness.model import Backfill, CheckResult, Outcome, TapeSpec, Witness
+from harness.model import Backfill, CheckResult, Outcome, Witness
+from harness.terminal.command_end import short_path
 from harness.util.texts import many, three_digits
-from reports import bursting, catch_up, company, growth, outage, outside, why
+from reports import outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
+from reports.sections import backlog, bursts, company, growth
+from reports.sections.reproduce import kind_of
 
 WIDTH = 79
 LINES = 23
@@ -34,7 +35,7 @@ def lines(result: Result) -> list[str]:
     """
     body = list(_all(result))
     room = LINES - 2 - len(body)
-    return [*body, *_witnesses(result, room), "", f"  {_short(result.path)}"]
+    return [*body, *_witnesses(result, room), "", f"  {short_path(result.path)}"]
 
 
 def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
@@ -42,7 +43,7 @@ def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
     verdict, differ = result.verdict, many(found.changed_lines, "line differs", "lines differ")
     head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
     counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
-    jobs = _wrapped("  jobs     ", f"{differ}: {_short(result.path)}/{DIFFERENCE}")
+    jobs = _wrapped("  jobs     ", f"{differ}: {short_path(result.path)}/{DIFFERENCE}")
     is_of_the_upgrade = found.outcome is not Outcome.PASS and verdict.outcome is Outcome.PASS
     explained = _wrapped("  why      ", why.link(why.UPGRADE)) if is_of_the_upgrade else []
     rest = lines(result)
@@ -75,13 +76,6 @@ def _all(result: Result) -> Iterator[str]:
     yield from _wrapped("  slack    ", verdict.slack_said)
     if verdict.looked:
         yield from _wrapped("  looks    ", verdict.looked)
-
-
-def kind_of(tape: TapeSpec) -> str:
-    """Name the part of the tape that comes before the load."""
-    if tape.history_ms:
-        return "history and backlog" if tape.backlog_ms else "history"
-    return "backlog" if tape.waits else "warm-up"
 
 
 def _load(result: Result) -> Iterator[str]:
@@ -145,13 +139,13 @@ def _speed(result: Result) -> Iterator[str]:
 def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
     """Lines for a run that had more than a steady load."""
     if m.catch_up:
-        yield from _wrapped("  backlog  ", catch_up.in_words(m.catch_up))
+        yield from _wrapped("  backlog  ", backlog.in_words(m.catch_up))
         for change in m.catch_up.new_orders:
-            yield from _wrapped("  change   ", catch_up.worth_in_words(change, m.catch_up.largest or change.to_do))
+            yield from _wrapped("  change   ", backlog.worth_in_words(change, m.catch_up.largest or change.to_do))
     if result.backfill:
         yield from _wrapped("  batch    ", _cost_of(result.backfill))
     if m.bursts:
-        yield from _wrapped("  bursts   ", bursting.in_words(m.bursts))
+        yield from _wrapped("  bursts   ", bursts.in_words(m.bursts))
     if m.growth:
         yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
     if m.company:
@@ -259,8 +253,3 @@ def _wrapped(head: str, text: str, further: str = "") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _short(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)

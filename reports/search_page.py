@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,11 +142,9 @@ def _cost(searched: Searched) -> Number:
         return Number(label, "", note="no rate is known to be sustained")
     rung = min(known, key=lambda rung: abs(rung.offered_per_s - low))
     assert rung.cpu_s_per_million is not None
-    return Number(label, _number(rung.cpu_s_per_million.mid), "s", f"the engine at {rung.offered_per_s:,.0f} events/s")
-
-
-def _number(value: float) -> str:
-    return three_digits(value)
+    return Number(
+        label, three_digits(rung.cpu_s_per_million.mid), "s", f"the engine at {rung.offered_per_s:,.0f} events/s"
+    )
 
 
 def _throughput(searched: Searched) -> Section:
@@ -205,7 +203,7 @@ def _row(searched: Searched, rung: Rung) -> Iterator[str]:
     yield duration(rung.most_ms) if rung.most_ms is not None else "-"
     yield f"{rung.achieved_per_s.mid:,.0f}" if rung.achieved_per_s else "-"
     for cost in (rung.cpu_s_per_million, rung.load_cpu_s_per_million):
-        yield _number(cost.mid) if cost else "-"
+        yield three_digits(cost.mid) if cost else "-"
 
 
 def _drift(searched: Searched) -> Section:
@@ -225,7 +223,7 @@ def _cells_of(visit: Measured) -> Iterator[str]:
     yield from (duration(visit.events.quantile_ms(share)) for share in (0.5, 0.99))
     for cpu_s in (visit.engine_cpu_s, visit.load_cpu_s):
         cost = curve.per_million(visit, cpu_s)
-        yield _number(cost) if cost is not None else "-"
+        yield three_digits(cost) if cost is not None else "-"
 
 
 def _lives(searched: Searched) -> Section:
@@ -233,7 +231,9 @@ def _lives(searched: Searched) -> Section:
         (str(number), life.outcome.value, f"{life.seconds:,.0f} s", Path(life.run).name, life.sentence)
         for number, life in enumerate(searched.lives, 1)
     )
-    planned = tuple((name, f"{least_s} to {most_s} s") for name, (least_s, most_s) in _budget(searched).items())
+    planned = tuple(
+        (name, f"{least_s} to {most_s} s") for name, (least_s, most_s) in steer.budget_s(searched.settings.life).items()
+    )
     text = "Each is a run in a directory of its own below runs/; `streamgauge report` writes the page of one."
     return Section(
         "lives",
@@ -244,10 +244,6 @@ def _lives(searched: Searched) -> Section:
             Table(("part of an engine run's load", "planned"), planned, "The budget", folded=True),
         ),
     )
-
-
-def _budget(searched: Searched) -> Mapping[str, tuple[int, int]]:
-    return steer.budget_s(searched.settings.life)
 
 
 def _fairness(searched: Searched) -> Section:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.experiments.gating.gate import ANY
 from harness.experiments.gating.history import Entry, History, Series
 from harness.host import disk_space
-from harness.model import UsageError
 from harness.util.texts import many
 from reports import trended
 from reports.exports import otava
@@ -17,7 +15,7 @@ from reports.figures import trend
 from reports.figures.style import picture
 from reports.gated import percent, times
 from reports.page import Page, Section, Table
-from reports.saved import save
+from reports.saved import begin, save
 
 FILE = "trend.json"  # marks a folder as a trend's output
 DRAWN, PANELS = 300, 6
@@ -25,19 +23,9 @@ LISTED = 100
 OTAVA = ("uvx --from apache-otava otava analyze all --config-file otava.yaml --magnitude 0.05",)
 
 
-def refuse_others(out: Path) -> None:
-    """Refuse a folder that holds anything else than a trend: its drawings would be replaced."""
-    if out.exists() and not (out.is_dir() and ((out / FILE).is_file() or not any(out.iterdir()))):
-        raise UsageError(f"--out {out} contains other files than a trend. Name a new or empty folder.")
-
-
 def write(history: History, out: Path) -> Page:
     """Write the page, its drawings, and the input of Otava."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out {out} can't be created: {error.strerror}. Name another folder.") from None
-    disk_space.write(out / FILE, (json.dumps(trended.as_object(history, out), indent=1) + "\n").encode())
+    begin(out, FILE, trended.as_object(history, out))
     disk_space.write(out / otava.FILE, otava.configuration(history, "figures").encode())
     page = page_of(history)
     save(page, otava.texts(history), out)

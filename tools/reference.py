@@ -108,6 +108,11 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}" if text else ""
 
 
+def listed(head: Sequence[str], told: Mapping[str, str], name: str = "`{}`") -> str:
+    """Return a table of names with a sentence each."""
+    return table(head, [[name.format(each), sentence(what)] for each, what in told.items()])
+
+
 # ---------------------------------------------------------------- Commands
 
 
@@ -207,11 +212,6 @@ def _other_default(parameter: Any) -> Iterator[Sequence[str]]:
 # ---------------------------------------------------------------- Keys of a scenario
 
 
-def scenarios() -> str:
-    """List the shipped scenarios."""
-    return table(["scenario", "what"], [[code(name), sentence(what)] for name, what in plan.scenarios().items()])
-
-
 def scenario_keys() -> str:
     """List all keys, group by group."""
     flags_of_run = {each.name for each in command_of(["run"]).params}
@@ -262,11 +262,6 @@ def _set_by(dial: str, default: object) -> Iterator[tuple[str, object]]:
     yield from ((name, value) for name, value in found if value != default)
 
 
-def presets() -> str:
-    """List the presets of disorder."""
-    return table(["preset", "events"], [[code(name), sentence(texts()["presets"][name])] for name in PRESETS])
-
-
 def profiles() -> str:
     """List the shapes of the load, with their numbers and defaults."""
     rows = []
@@ -312,31 +307,9 @@ def manifest_keys() -> str:
     return f"## The program\n\n{_keys(ENGINE_KEYS)}\n## The job and its results\n\n{_keys(of_job)}"
 
 
-def sink_keys() -> str:
-    """List the keys of a table [[sinks]]."""
-    return _keys(SINK_KEYS)
-
-
-def placeholders() -> str:
-    """List the placeholders of a command."""
-    return table(["placeholder", "is"], [[code(f"{{{name}}}"), sentence(what)] for name, what in PLACEHOLDERS.items()])
-
-
 def values() -> str:
     """List the words that stand for values in `understands` and `settings`."""
-    return table(
-        ["word", "stands for"], [[code(name), sentence(what)] for name, (_, what) in own_options.SHAPES.items()]
-    )
-
-
-def top_keys() -> str:
-    """List the top-level keys of a workload.toml."""
-    return _keys(declaration.KEYS)
-
-
-def event_keys() -> str:
-    """List the keys of the table [event]."""
-    return _keys(declaration.EVENT_KEYS)
+    return listed(["word", "stands for"], {name: what for name, (_, what) in own_options.SHAPES.items()})
 
 
 def field_kinds() -> str:
@@ -349,16 +322,6 @@ def field_kinds() -> str:
 def table_keys() -> str:
     """List the keys of a table, and of its place in Redis."""
     return f"{_keys(tables.KEYS)}\n**`redis`**\n\n{_keys(tables.REDIS_KEYS)}"
-
-
-def oracle_keys() -> str:
-    """List the keys of the table [oracle]."""
-    return _keys(declaration.ORACLE_KEYS)
-
-
-def value_kinds() -> str:
-    """List the kinds of values."""
-    return table(["kind", "is"], [[f'`"{name}"`', sentence(what)] for name, what in oracle.KINDS.items()])
 
 
 # ---------------------------------------------------------------- Faults
@@ -396,12 +359,6 @@ def option(fault: str, name: str) -> str:
 # ---------------------------------------------------------------- Checks, exit codes, files
 
 
-def checks() -> str:
-    """List all checks in their order."""
-    rows = [[code(name), texts()["checks"][name]] for name in CHECKS]
-    return table(["check", "FAIL or UNKNOWN if"], rows)
-
-
 def words() -> str:
     """List the words of a verdict, with their outcome and the check that gives them."""
     found = [(outcome, word, told) for outcome, told_of in texts()["words"].items() for word, told in told_of.items()]
@@ -432,12 +389,7 @@ def exit_codes_of() -> str:
 def files() -> str:
     """List the files of a run."""
     known = {name: what for name, what in KNOWN.items() if name not in OF_EXPERIMENTS}
-    return table(["file", "holds"], [[code(name), sentence(what)] for name, what in (known | texts()["files"]).items()])
-
-
-def files_of_experiments() -> str:
-    """List the files of an experiment."""
-    return table(["file", "holds"], [[code(name), sentence(KNOWN[name])] for name in OF_EXPERIMENTS])
+    return listed(["file", "holds"], known | texts()["files"])
 
 
 def columns() -> str:
@@ -470,7 +422,7 @@ def _position(command: str, order: Sequence[str]) -> int:
 def _answer(keys: Mapping[str, str] | str) -> str:
     if isinstance(keys, str):
         return f"{keys}\n"
-    return table(["key", "holds"], [[code(key), sentence(what)] for key, what in keys.items()])
+    return listed(["key", "holds"], keys)
 
 
 def records() -> str:
@@ -491,31 +443,38 @@ def sources() -> str:
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "commands.md": {"commands": commands, "flags": flags},
     "scenario-keys.md": {
-        "scenarios": scenarios,
+        "scenarios": lambda: listed(["scenario", "what"], plan.scenarios()),
         "keys": scenario_keys,
-        "presets": presets,
+        "presets": lambda: listed(["preset", "events"], {name: texts()["presets"][name] for name in PRESETS}),
         "dials": dials,
         "profiles": profiles,
         "requires": requires,
     },
     "manifest.md": {
         "keys": manifest_keys,
-        "sinks": sink_keys,
+        "sinks": lambda: _keys(SINK_KEYS),
         "sources": sources,
-        "placeholders": placeholders,
+        "placeholders": lambda: listed(["placeholder", "is"], PLACEHOLDERS, "`{{{}}}`"),
         "values": values,
     },
     "workload-fields.md": {
-        "keys": top_keys,
-        "event": event_keys,
+        "keys": lambda: _keys(declaration.KEYS),
+        "event": lambda: _keys(declaration.EVENT_KEYS),
         "kinds": field_kinds,
         "tables": table_keys,
-        "oracle": oracle_keys,
-        "values": value_kinds,
+        "oracle": lambda: _keys(declaration.ORACLE_KEYS),
+        "values": lambda: listed(["kind", "is"], oracle.KINDS, '`"{}"`'),
     },
     "faults.md": {"faults": faults},
-    "checks.md": {"checks": checks, "words": words},
-    "files.md": {"files": files, "columns": columns, "experiments": files_of_experiments},
+    "checks.md": {
+        "checks": lambda: table(["check", "FAIL or UNKNOWN if"], [[code(n), texts()["checks"][n]] for n in CHECKS]),
+        "words": words,
+    },
+    "files.md": {
+        "files": files,
+        "columns": columns,
+        "experiments": lambda: listed(["file", "holds"], {name: KNOWN[name] for name in OF_EXPERIMENTS}),
+    },
     "exit-codes.md": {"codes": exit_codes, "commands": exit_codes_of},
     "json.md": {"answers": answers, "records": records},
 }

@@ -61,7 +61,7 @@ def amount(shape: Shape) -> list[Finding]:
             f"{part:.1%} of the cells are divisible by {times}, against {1 / times:.0%} by chance: each event "
             f"was counted"
         )
-        return [Finding(_times(times), f"{told} {times} times{by_rate}")]
+        return [Finding(TIMES.get(times, f"{times} times"), f"{told} {times} times{by_rate}")]
     if share is None:
         told = "the load is unknown: give --rate, --total-rate or --loads, or name folders by their load"
         if (expected := shape.offered.per_cell) is not None:
@@ -75,10 +75,6 @@ def amount(shape: Shape) -> list[Finding]:
         more = near > 1 and abs(share / near - 1) <= limit
         return [Finding("too much", f"{told}{_sent_more(near) if more else ''}")]
     return [Finding("lost", f"{told}, equally in all windows{_missing_producers(shape)}")]
-
-
-def _times(times: int) -> str:
-    return TIMES.get(times, f"{times} times")
 
 
 def _sent_more(times: int) -> str:

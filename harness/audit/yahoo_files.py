@@ -48,16 +48,12 @@ def _numbers(content: bytes, name: str, faults: list[str], doubts: list[str]) ->
         doubts.append(f"the last line of {name} has no line end, so digits may be missing")
     if PLAIN.fullmatch(content):
         return np.fromstring(content, dtype=np.int64, sep=" ")
-    good = [_is_number(word) for word in words]
+    good = [(len(word) <= LONGEST and word.removeprefix(b"-").isdigit()) for word in words]
     if not all(good):
         wrong = [(line, word) for line, (word, fits) in enumerate(zip(words, good, strict=True), 1) if not fits]
         told = ", ".join(f"number {line} is {word[:20].decode(errors='replace')!r}" for line, word in wrong[:EXAMPLES])
         faults.append(f"{name} holds entries that are not whole numbers, or are too large: {told}")
     return np.array([int(word) for word, fits in zip(words, good, strict=True) if fits], dtype=np.int64)
-
-
-def _is_number(word: bytes) -> bool:
-    return len(word) <= LONGEST and word.removeprefix(b"-").isdigit()
 
 
 def _dealt(place: str, count: Ints, delay: Ints | None, offered: Offered) -> Left:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from harness.audit import loads as audit_loads
 from harness.audit import walk
-from harness.cli.common_flags import Json, a_number
+from harness.cli.common_flags import Json, a_number, conclude
 from harness.model import UsageError
 from harness.terminal import console
 from reports import audited as reports_audited
@@ -78,23 +77,19 @@ def audit(
     source = "--rate" if rate is not None else "--total-rate" if total_rate is not None else ""
     known = walk.Known(given, source, audit_loads.read(loads) if loads else ())
     if out:
-        from reports import audit_page
+        from reports import audit_page, saved
 
-        audit_page.refuse_others(out)
+        saved.refuse_others(out, audit_page.FILE, "an audit")
     audited = walk.audit(path, known, console.say)
     worst = reports_audited.outcome(audited)
     if out:
         audit_page.write(audited, path, out)
-    if as_json:
-        print(json.dumps(reports_audited.as_object(audited, path)))
+    below, told = Path(path), [reports_audited.summary(audited), ""]
+    if every or len(audited) <= reports_audited.FEW:
+        told.append(console.table(reports_audited.rows(audited, below), reports_audited.EACH))
+        told += ["", *reports_audited.sentences(audited, below)]
     else:
-        below = Path(path)
-        told = [reports_audited.summary(audited), ""]
-        if every or len(audited) <= reports_audited.FEW:
-            told.append(console.table(reports_audited.rows(audited, below), reports_audited.EACH))
-            told += ["", *reports_audited.sentences(audited, below)]
-        else:
-            told.append(console.table(reports_audited.screen(audited), reports_audited.HEADER))
-            told += reports_audited.endings(audited)
-        console.show_result([*told, *([str(out / "report.html")] if out else [])], worst)
-    raise typer.Exit(worst.exit_code)
+        told.append(console.table(reports_audited.screen(audited), reports_audited.HEADER))
+        told += reports_audited.endings(audited)
+    told += [str(out / "report.html")] if out else []
+    conclude(as_json, reports_audited.as_object(audited, path), told, worst)

@@ -38,7 +38,4 @@ def bench(
         else:
             benched = benches.bench(quick=quick, say=console.note)
             found, told = msgspec.to_builtins(benched), list(benches.lines(benched))
-    if as_json:
-        answer({"command": "bench", "environment": environment.describe(), "bench": found})
-    else:
-        print("\n".join(told))
+    answer(as_json, {"command": "bench", "environment": environment.describe(), "bench": found}, "\n".join(told))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import EXPERIMENTS, Json, answer
+from harness.cli.common_flags import EXPERIMENTS, Json, answer, conclude
 from harness.cli.flags import takes
 from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resume
 from harness.cli.scenario_flags import EVENTS, SYSTEM
@@ -78,22 +77,16 @@ def chaos(
         else drive_chaos.begin(planner.read_tier(tier), asked, flags, out, jobs)
     )
     card = drive_chaos.drive(experiment, settings)
-    if as_json:
-        print(json.dumps(reports_card.as_object(card, experiment.path)))
-    else:
-        told = [f"{card.outcome.value}  {card.sentence}"]
-        for heading, rows in reports_card.tables(card):
-            told += ["", heading, console.table(rows, reports_card.HEADER)]
-        if came := reports_card.changes(card):
-            told += ["", console.table(came, reports_card.CHANGES)]
-        console.show_result([*told, "", *reports_card.endings(card), str(experiment.path)], card.outcome)
-    raise typer.Exit(card.outcome.exit_code)
+    told = [f"{card.outcome.value}  {card.sentence}"]
+    for heading, rows in reports_card.tables(card):
+        told += ["", heading, console.table(rows, reports_card.HEADER)]
+    if came := reports_card.changes(card):
+        told += ["", console.table(came, reports_card.CHANGES)]
+    told += ["", *reports_card.endings(card), str(experiment.path)]
+    conclude(as_json, reports_card.as_object(card, experiment.path), told, card.outcome)
 
 
 def _list_faults(as_json: bool) -> None:
     kinds, seen = faults.FAULTS, evidence.by_kind()
-    if as_json:
-        answer(reports_faults.as_object(kinds, seen))
-        return
-    print(console.table(reports_faults.rows(kinds, seen), reports_faults.HEADER))
-    print(reports_faults.summary(kinds, seen))
+    table = console.table(reports_faults.rows(kinds, seen), reports_faults.HEADER)
+    answer(as_json, reports_faults.as_object(kinds, seen), f"{table}\n{reports_faults.summary(kinds, seen)}")

@@ -6,15 +6,15 @@ import functools
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Never
 
 import typer
 
 from harness.cli import shell_completion
-from harness.model import Exit
+from harness.model import Exit, Outcome
 from harness.terminal import console
 
 RUNS = Path("runs")
@@ -43,9 +43,18 @@ def with_quiet(command: Callable[..., None]) -> Callable[..., None]:
     return obeying
 
 
-def answer(told: Mapping[str, Any], code: int = Exit.PASS) -> None:
-    """Print the `--json` object of a command without a verdict, with the exit code as in all such objects."""
-    print(json.dumps({**told, "exit": int(code)}), flush=True)
+def answer(as_json: bool, told: Mapping[str, Any], text: str, code: int = Exit.PASS) -> None:
+    """Print the answer of a command without a verdict: its text, or the `--json` object with the exit code."""
+    print(json.dumps({**told, "exit": int(code)}) if as_json else text, flush=True)
+
+
+def conclude(as_json: bool, told: Mapping[str, Any], lines: Iterable[str], outcome: Outcome) -> Never:
+    """Print the answer of a command with a verdict, and end it with the exit code of that."""
+    if as_json:
+        print(json.dumps(told), flush=True)
+    else:
+        console.show_result([*lines], outcome)
+    raise typer.Exit(outcome.exit_code)
 
 
 def a_number(value: float | None) -> float | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Never
 
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import EXPERIMENTS, Json, a_number
+from harness.cli.common_flags import EXPERIMENTS, Json, a_number, conclude
 from harness.cli.flags import takes
 from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside, refuse_beside_resume
 from harness.cli.scenario_flags import EVENTS, SYSTEM
@@ -86,22 +85,15 @@ def compare(
     )
     drive_compare.drive(experiment, asked)
     found = reports_compared.read(experiment).found
-    if as_json:
-        print(json.dumps(reports_compared.as_object(found, experiment.path)))
-    else:
-        table = console.table(reports_compared.rows(found), reports_compared.HEADER)
-        told = [f"{found.outcome.value}  {found.sentence}", "", table, *reports_compared.at_rate(found), ""]
-        told += [*reports_compared.searched(found), *reports_compared.endings(found)]
-        console.show_result([*told, str(experiment.path / "report.html")], found.outcome)
-    raise typer.Exit(found.outcome.exit_code)
+    table = console.table(reports_compared.rows(found), reports_compared.HEADER)
+    told = [f"{found.outcome.value}  {found.sentence}", "", table, *reports_compared.at_rate(found), ""]
+    told += [*reports_compared.searched(found), *reports_compared.endings(found), str(experiment.path / "report.html")]
+    conclude(as_json, reports_compared.as_object(found, experiment.path), told, found.outcome)
 
 
 def _pairs(experiment: Folder, *, as_json: bool) -> Never:
     found = pairs.drive(experiment)
-    if as_json:
-        print(json.dumps(reports_paired.as_object(found, experiment.path)))
-    else:
-        table = console.table(reports_paired.rows(found), reports_paired.HEADER)
-        told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_paired.notes(found)]
-        console.show_result([*told, str(experiment.path / "report.html")], found.outcome)
-    raise typer.Exit(found.outcome.exit_code)
+    table = console.table(reports_paired.rows(found), reports_paired.HEADER)
+    told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *reports_paired.notes(found)]
+    told.append(str(experiment.path / "report.html"))
+    conclude(as_json, reports_paired.as_object(found, experiment.path), told, found.outcome)

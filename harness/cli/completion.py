@@ -23,7 +23,4 @@ def completion(
     if shell not in SHELLS:
         raise UsageError(wrong("shell", shell, f"one of {', '.join(SHELLS)}", nearest(shell, SHELLS)))
     script = get_completion_script(prog_name=PROGRAM, complete_var=COMPLETING, shell=shell)
-    if as_json:
-        answer({"command": "completion", "shell": shell, "script": script})
-    else:
-        print(script)
+    answer(as_json, {"command": "completion", "shell": shell, "script": script}, script)

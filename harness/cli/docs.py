@@ -91,10 +91,8 @@ def _build_into(target: Path, as_json: bool) -> None:
             _replace(target, site)
         except OSError as error:
             raise UsageError(f"The site can't be written to {target}: {why(error)}. Name another folder.") from error
-    if as_json:
-        answer({"command": "docs", "site": str(target), "pages": pages})
-    else:
-        print(f"{many(pages, 'page')} in {short_path(target)}, beginning with index.html")
+    text = f"{many(pages, 'page')} in {short_path(target)}, beginning with index.html"
+    answer(as_json, {"command": "docs", "site": str(target), "pages": pages}, text)
 
 
 def _refuse_other_content(target: Path) -> None:

@@ -37,10 +37,8 @@ def doctor(
     servers = _servers(kafka, kafka_config, redis, redis_prefix)
     findings = [*examiner.examine(RUNS, lambda: Path(find_server().path)), *servers]
     code = Exit.PASS if examiner.all_well(findings) else Exit.BROKEN
-    if as_json:
-        answer({"command": "doctor", "findings": msgspec.to_builtins(findings)}, code)
-    else:
-        print("\n".join(examiner.as_line(finding) for finding in findings))
+    told = {"command": "doctor", "findings": msgspec.to_builtins(findings)}
+    answer(as_json, told, "\n".join(map(examiner.as_line, findings)), code)
     raise typer.Exit(code)
 
 

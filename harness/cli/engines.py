@@ -13,7 +13,6 @@ from harness.drivers import class_archives
 from harness.engines import environments, fake, manifest, removal
 from harness.engines.shipped import IDS, IN_VERSIONS, SHIPPED, workloads_of
 from harness.install import archives
-from harness.model import EngineManifest
 from harness.services import children
 from harness.terminal import console
 from reports import engines as reports_engines
@@ -41,15 +40,9 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
         return
     shipped = (manifest.load(engine) for engine in SHIPPED)
     found = [fake.MANIFEST, *shipped, *environments.installed_versions()]
-    told = [(each, _workloads(each), environments.missing(each)) for each in found]
-    if as_json:
-        answer({"engines": [reports_engines.as_object(*each) for each in told]})
-    else:
-        print(console.table([reports_engines.row(*each) for each in told], reports_engines.HEADER))
-
-
-def _workloads(found: EngineManifest) -> list[str]:
-    return workloads_of(found.id.partition("@")[0])
+    told = [(each, workloads_of(each.id.partition("@")[0]), environments.missing(each)) for each in found]
+    table = console.table([reports_engines.row(*each) for each in told], reports_engines.HEADER)
+    answer(as_json, {"engines": [reports_engines.as_object(*each) for each in told]}, table)
 
 
 @app.command("add")
@@ -61,10 +54,7 @@ def add(engine: Engine, as_json: Json = False) -> None:
         environments.prepare(found, console.note)
     if found.archive:
         class_archives.of_engine(found)
-    if as_json:
-        answer({"command": "engines add", "engine": engine})
-    else:
-        print(f"{engine} is ready")
+    answer(as_json, {"command": "engines add", "engine": engine}, f"{engine} is ready")
 
 
 @app.command("rm")
@@ -74,11 +64,8 @@ def rm(engine: Engine, as_json: Json = False) -> None:
     installed = removal.remove(found, console.say)
     others = removal.sharing(found) if installed else []
     gone = installed + archives.remove(found.id, console.say)
-    if as_json:
-        told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
-        answer({"command": "engines rm", **told})
-        return
+    told = {"engine": engine, "removed": [str(path) for path in gone], "used_too_by": list(others)}
     lines = [f"removed {path}" for path in gone] or [f"nothing was installed for {engine}"]
     if others:
         lines.append(f"{' and '.join(others)} used it too: the next use installs it again")
-    print("\n".join(lines))
+    answer(as_json, {"command": "engines rm", **told}, "\n".join(lines))

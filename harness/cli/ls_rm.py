@@ -29,10 +29,8 @@ def ls(
         raise markers.refusal(folder, *markers.CALLED)
     runs = listing.runs(folder or RUNS)
     experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
-    if as_json:
-        found = {"runs": runs, "experiments": experiments}
-        answer({noun: [each.as_object() for each in listed] for noun, listed in found.items()})
-        return
+    found = {"runs": runs, "experiments": experiments}
+    told = {noun: [each.as_object() for each in listed] for noun, listed in found.items()}
     tables = [
         console.table(
             [[each.path.name, size_in_words(each.size), each.state, each.sentence] for each in listed],
@@ -41,7 +39,7 @@ def ls(
         for noun, listed in (("run", runs), ("experiment", experiments))
         if listed
     ]
-    print("\n\n".join(tables) or "no runs here")
+    answer(as_json, told, "\n\n".join(tables) or "no runs here")
 
 
 def rm(
@@ -77,7 +75,5 @@ def rm(
         force=force,
     )
     removed = list(delete_runs.clear(choice, dry_run=dry_run))
-    if as_json:
-        answer(delete_runs.as_object(removed, choice.kept, dry_run=dry_run))
-    else:
-        print("\n".join(delete_runs.lines(removed, choice.kept, dry_run=dry_run)))
+    text = "\n".join(delete_runs.lines(removed, choice.kept, dry_run=dry_run))
+    answer(as_json, delete_runs.as_object(removed, choice.kept, dry_run=dry_run), text)

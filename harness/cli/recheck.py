@@ -10,7 +10,7 @@ import typer
 from harness.cli import shell_completion
 from harness.cli.common_flags import Json, Run, answer
 from harness.cli.show_verdict import show
-from harness.drivers import chaos, compare, gate, one_run, pairs, search
+from harness.drivers import one_run, pages
 from harness.experiments import folder
 from harness.experiments.folder import Folder
 from harness.judging import verdict_file
@@ -23,14 +23,6 @@ from harness.terminal import console
 
 if TYPE_CHECKING:
     from reports.result import Result
-
-EXPERIMENT_PAGES = {
-    "chaos": chaos.write_page,
-    "search": search.write_page,
-    "compare": compare.write_page,
-    "pairs": pairs.write_page,
-    "gate": gate.write_page,
-}
 
 
 def recheck(run: Run, as_json: Json = False) -> None:
@@ -65,9 +57,7 @@ def report(
     """Write the page of a stored run or experiment again, from its files."""
     run_dir = run.absolute()
     if markers.is_one(run_dir, folder.FILE):
-        experiment = Folder.open(run_dir, *EXPERIMENT_PAGES)
-        made = EXPERIMENT_PAGES[experiment.kind](experiment)
-        sections = made.sections
+        sections = pages.write_page(Folder.open(run_dir, *pages.KINDS)).sections
     elif one_run.mended_copy(run_dir):
         sections = ()
     else:
@@ -75,10 +65,8 @@ def report(
             sections = one_run.write_page(_ended(run), screen).sections
     shown = str(run_dir / "report.html")
     missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
-    if as_json:
-        answer({"command": "report", "run": str(run_dir), "page": shown, "missing": missing})
-    else:
-        print("\n".join([shown, *(f"missing: {sentence}" for sentence in missing)]))
+    text = "\n".join([shown, *(f"missing: {sentence}" for sentence in missing)])
+    answer(as_json, {"command": "report", "run": str(run_dir), "page": shown, "missing": missing}, text)
 
 
 def _ended(run: Path) -> Store:

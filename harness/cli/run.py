@@ -80,8 +80,5 @@ def _list_scenarios(as_json: bool) -> None:
     from harness.cli import scenario_list
 
     found = plan.scenario_groups()
-    if as_json:
-        rows = scenario_list.rows(found)
-        answer({"scenarios": [{"name": name, "group": group, "what": what} for group, name, what in rows]})
-    else:
-        print(scenario_list.shown(found))
+    told = [{"name": name, "group": group, "what": what} for group, name, what in scenario_list.rows(found)]
+    answer(as_json, {"scenarios": told}, scenario_list.shown(found))

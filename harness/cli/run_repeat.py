@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NoReturn
 
-import typer
-
+from harness.cli.common_flags import conclude
 from harness.drivers import repeat
 from harness.model import EngineManifest, RunSpec
 from harness.terminal import console
@@ -19,13 +17,8 @@ from reports.exports import machine
 def run(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path, as_json: bool) -> NoReturn:
     done = repeat.drive(spec, engine_manifest, rounds, out)
     answer = done.answer
-    if as_json:
-        objects = [machine.as_object("run", each) for each in done.results]
-        print(json.dumps(reports_rounds.as_object(answer, done.path, objects)))
-    else:
-        head = f"{many(len(done.results), 'round')} of {spec.title} on {spec.engine}/{spec.sink}"
-        shown = [console.table(rows, header) + "\n" for header, rows in reports_rounds.tables(answer)]
-        console.show_result(
-            [f"{answer.outcome.value}  {head}: {answer.sentence}\n", *shown, str(done.path)], answer.outcome
-        )
-    raise typer.Exit(answer.outcome.exit_code)
+    objects = [machine.as_object("run", each) for each in done.results]
+    head = f"{many(len(done.results), 'round')} of {spec.title} on {spec.engine}/{spec.sink}"
+    shown = [console.table(rows, header) + "\n" for header, rows in reports_rounds.tables(answer)]
+    told = [f"{answer.outcome.value}  {head}: {answer.sentence}\n", *shown, str(done.path)]
+    conclude(as_json, reports_rounds.as_object(answer, done.path, objects), told, answer.outcome)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
 
-from harness.cli.common_flags import EXPERIMENTS, Json
+from harness.cli.common_flags import EXPERIMENTS, Json, conclude
 from harness.cli.flags import takes
 from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resume
 from harness.cli.scenario_flags import EVENTS, SYSTEM, Scenario, usual
@@ -48,19 +47,9 @@ def search(
     searched = drive_search.drive(experiment, spec, engine_manifest)
     from reports import curve  # slow to import, and already imported for the page
 
-    found = searched.found
-    if as_json:
-        print(json.dumps(curve.as_object(searched)))
-    else:
-        shares = searched.shares
-        told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
-        told += [f"{shares[0]:.0%} to {shares[1]:.0%} of the reference engine's rate on this machine"] if shares else []
-        told += [""]
-        told += [
-            console.table(curve.rows(searched), curve.COLUMNS),
-            "",
-            *curve.time_spent(searched),
-            str(experiment.path / "report.html"),
-        ]
-        console.show_result(told, found.outcome)
-    raise typer.Exit(found.outcome.exit_code)
+    found, shares = searched.found, searched.shares
+    told = [f"{found.outcome.value}  {spec.engine}/{spec.sink}: {found.sentence}"]
+    told += [f"{shares[0]:.0%} to {shares[1]:.0%} of the reference engine's rate on this machine"] if shares else []
+    told += ["", console.table(curve.rows(searched), curve.COLUMNS), "", *curve.time_spent(searched)]
+    told.append(str(experiment.path / "report.html"))
+    conclude(as_json, curve.as_object(searched), told, found.outcome)

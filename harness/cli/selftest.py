@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from harness.cli.common_flags import Json
+from harness.cli.common_flags import Json, conclude
 from harness.selftest import drive, report
 from harness.terminal import console
 
@@ -19,8 +18,4 @@ def selftest(
 ) -> None:
     """Test the checker with planted bugs, sinks of known guarantee, and checkers that are wrong on purpose."""
     found = drive.selftest(clean, seed, console.note)
-    if as_json:
-        print(json.dumps(report.as_object(found)))
-    else:
-        console.show_result(report.lines(found), found.outcome)
-    raise typer.Exit(found.outcome.exit_code)
+    conclude(as_json, report.as_object(found), report.lines(found), found.outcome)

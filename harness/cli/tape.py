@@ -54,10 +54,7 @@ def tape(
             "--duration: a shorter one has the same disorder."
         )
     shown = preview.preview(spec)
-    if as_json:
-        answer(msgspec.to_builtins(shown))
-    else:
-        print("\n".join(preview.lines(shown)))
+    answer(as_json, msgspec.to_builtins(shown), "\n".join(preview.lines(shown)))
 
 
 def _write(of: Path | None, out: Path | None, beside: list[str], *, as_json: bool) -> None:
@@ -68,7 +65,5 @@ def _write(of: Path | None, out: Path | None, beside: list[str], *, as_json: boo
     from harness.drivers import export_log
 
     count = export_log.write(StoredRun.open(of), out)
-    if as_json:
-        answer({"command": "tape", "run": str(of), "file": str(out), "records": count})
-    else:
-        print(f"{many(count, 'record')} of {of} written to {out}")
+    told = {"command": "tape", "run": str(of), "file": str(out), "records": count}
+    answer(as_json, told, f"{many(count, 'record')} of {of} written to {out}")

@@ -22,15 +22,15 @@ def trend(
     as_json: Json = False,
 ) -> None:
     """Show the results of gates over time: a table, a page, and files for Apache Otava."""
-    from reports import trend_page
+    from reports import saved, trend_page
 
-    trend_page.refuse_others(out)
+    saved.refuse_others(out, trend_page.FILE, "a trend")
     found = history.read(path)
     for each in found.passed_over:
         console.say(f"skipped: {each.sentence}")
     trend_page.write(found, out)
     if as_json:
-        answer(trended.as_object(found, out))
+        answer(as_json, trended.as_object(found, out), "")
         return
     told = [trended.head(found), "", f"{trended.counts(found)}.", *trended.series_lines(found), ""]
     told += [console.table(trended.rows(found), trended.header(found)), "", str(out / "report.html")]

@@ -33,10 +33,8 @@ def workload(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand:
         return
     found = {name: shipped(name).asks for name in WORKLOADS}
-    if as_json:
-        answer({"workloads": [{"workload": name, "asks": asks} for name, asks in found.items()]})
-    else:
-        print(console.table([[name, asks] for name, asks in found.items()], ["workload", "asks"]))
+    told = {"workloads": [{"workload": name, "asks": asks} for name, asks in found.items()]}
+    answer(as_json, told, console.table([[*each] for each in found.items()], ["workload", "asks"]))
 
 
 @app.command("new")
@@ -45,10 +43,8 @@ def new(place: New, as_json: Json = False) -> None:
     if not place.strip():  # an empty path would be the current folder
         raise UsageError("DIR is empty. Name the folder to create, such as `payments`, or `.` for this one.")
     path = declaration.write_new(Path(place))
-    if as_json:
-        answer({"command": "workload new", "workload": str(path)})
-    else:
-        print(_next(path))
+    next_step = f"`streamgauge workload check {path.parent}` shows its events and expected rows"
+    answer(as_json, {"command": "workload new", "workload": str(path)}, f"wrote {path}\n{next_step}")
 
 
 @app.command("check")
@@ -61,11 +57,4 @@ def check(place: Declared, as_json: Json = False) -> None:
         raise UsageError(f"{place} is written in Python. `check` only reads a {declaration.FILE}.")
     place = folder_of(str(place)) if is_shipped else place
     _, found = checked.load(place, shipped=is_shipped)
-    if as_json:
-        answer({"command": "workload check", **msgspec.to_builtins(found)})
-    else:
-        print("\n".join(checked.lines(found)))
-
-
-def _next(path: Path) -> str:
-    return f"wrote {path}\n`streamgauge workload check {path.parent}` shows its events and expected rows"
+    answer(as_json, {"command": "workload check", **msgspec.to_builtins(found)}, "\n".join(checked.lines(found)))

@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.config import plan
-from harness.drivers import one_run
+from harness.drivers import one_run, pages
 from harness.drivers.parallel_cases import Beside
 from harness.engines import manifest as manifests
 from harness.experiments import chaos, upgrade
@@ -27,10 +27,8 @@ from harness.services.owners import owner_mark
 from harness.terminal import console
 from harness.terminal.command_end import known, short_path
 from harness.util.suggest import nearest, wrong
+from reports import card as reports_card
 from reports.result import Result
-
-if TYPE_CHECKING:
-    from reports.page import Page
 
 Resolved = tuple[RunSpec, EngineManifest]
 Settings = Mapping[str, Any]  # scenario, keys and flags; only in memory with the password of a Redis
@@ -174,8 +172,8 @@ def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
         for case in chaos.pending(wanted, done):
             console.note(chaos.announced(case, wanted))
             keep(made(experiment, settings, case, _twin(experiment, case, done)))
-    write_page(experiment)
-    return card_of(experiment)
+    pages.write_page(experiment)
+    return reports_card.of(experiment)
 
 
 def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
@@ -206,20 +204,6 @@ def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
     if manifest.orders == "yahoo":
         return f"{spec.engine} connects to Redis at one fixed port"
     return ""
-
-
-def card_of(experiment: Folder) -> chaos.Card:
-    """Build the card from the stored results."""
-    settings: Settings = experiment.load("settings", dict[str, Any])
-    done: list[Ran] = experiment.load("done", list[Ran])
-    return chaos.card(done, _claims(done, plan.workload_of({**settings["keys"], **settings["flags"]})))
-
-
-def write_page(experiment: Folder) -> Page:
-    """Write the page, also of an interrupted experiment. Drawing is slow to import, and most commands draw nothing."""
-    from reports import chaos_page
-
-    return chaos_page.write(experiment, card_of(experiment))
 
 
 def made(
@@ -265,11 +249,6 @@ def ended(store: Store) -> tuple[list[FaultReport], EngineReport]:
 def _twin(experiment: Folder, case: ChaosCase, done: Sequence[Ran]) -> Path | None:
     found = next((each for each in done if each.case == case.twin and each.run), None)
     return experiment.path / found.run if found and case.fault != NO_FAULT else None
-
-
-def _claims(done: Sequence[Ran], workload: str) -> dict[tuple[str, str], str]:
-    places = dict.fromkeys((each.case.engine, each.case.sink) for each in done)
-    return {(engine, sink): manifests.load(engine, workload).sink(sink).guarantee for engine, sink in places}
 
 
 def _below(experiment: Folder, path: Path) -> str:

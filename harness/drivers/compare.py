@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from harness import __version__
 from harness.config import plan
-from harness.drivers import catch_up_after_freeze, one_run
+from harness.drivers import one_run, pages, reference_rate
 from harness.drivers import search as drive_search
 from harness.engines import environments, shipped
 from harness.engines import manifest as manifests
@@ -33,9 +33,6 @@ from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports import compared
 from reports.result import Result
-
-if TYPE_CHECKING:
-    from reports.page import Page
 
 CompareRequest = Mapping[str, Any]  # only in memory with the password of a Redis
 SEARCHED = "calm"
@@ -153,7 +150,7 @@ def _drive(experiment: Folder, asked: CompareRequest) -> None:
         searches[engine] = os.path.relpath(own.path, experiment.path)
         keep()
         drive_search.drive(own, spec, manifest)
-    write_page(experiment)
+    pages.write_page(experiment)
 
 
 def _search(
@@ -167,13 +164,6 @@ def _search(
     flags = {name: value for name, value in asked["flags"].items() if name not in ("rate", "duration")}
     spec, manifest = plan.resolve(SEARCHED, keys, flags, manifests.load)
     return drive_search.begin(spec, manifest, search.QUICK, experiment.path / "searches"), spec, manifest
-
-
-def write_page(experiment: Folder) -> Page:
-    """Write the page. Drawing is slow to import, and most commands draw nothing."""
-    from reports import compare_page
-
-    return compare_page.write(experiment)
 
 
 def _run(experiment: Folder, asked: CompareRequest, case: LegRun, done: Sequence[Ran]) -> Ran:
@@ -199,4 +189,4 @@ def _figures(leg: Leg, result: Result) -> dict[str, float]:
         return compare.of_steady(measured)
     if leg is Leg.KILL:
         return compare.of_kill(result.recovery)
-    return catch_up_after_freeze.figures_of(result)
+    return reference_rate.caught_up(result)

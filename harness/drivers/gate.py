@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.config import plan
-from harness.drivers import one_run
+from harness.drivers import one_run, pages
 from harness.drivers.gate_sides import Sides, broker, planned
 from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, gate, history
@@ -28,9 +28,6 @@ from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, short_path, under_way
 from harness.util.texts import many
-
-if TYPE_CHECKING:
-    from reports.page import Page
 
 WARM_UP_SHARE = 0.02  # of the budget, in each start
 
@@ -109,14 +106,7 @@ def draw(experiment: Folder) -> None:
             one_run.draw(side.path)
     next_step = f"`streamgauge report {short_path(experiment.path)}` writes its page"
     with under_way(UnderWay(experiment.path, experiment.path, next_step), experiment.history.tell):
-        write_page(experiment)
-
-
-def write_page(experiment: Folder) -> Page:
-    """Write the page. Drawing is slow to import, and most commands draw nothing."""
-    from reports import gate_page
-
-    return gate_page.write(experiment)
+        pages.write_page(experiment)
 
 
 class _Gate:

@@ -80,8 +80,7 @@ def drive(experiment: Folder) -> Calibrated:
 
 
 def _took(experiment: Folder) -> list[Took]:
-    took: list[Took] = experiment.load("took", list[Took])
-    return took
+    return experiment.load("took", list[Took])
 
 
 def _keep(experiment: Folder, asked: CalibrationRequest, took: Sequence[Took], machine: Mapping[str, Any]) -> None:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from harness.drivers import pages
 from harness.drivers.gate import settings_of
 from harness.drivers.gate_sides import Sides, broker, planned
 from harness.experiments import pairing
@@ -22,9 +23,6 @@ from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports import paired
-
-if TYPE_CHECKING:
-    from reports.page import Page
 
 
 def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[str, Any], out: Path) -> Folder:
@@ -57,15 +55,8 @@ def drive(experiment: Folder) -> Paired:
                 pairs.measure(number, before)
         found = paired.read(experiment).found
         experiment.finished(found.outcome, found.sentence)
-    write_page(experiment)
+    pages.write_page(experiment)
     return found
-
-
-def write_page(experiment: Folder) -> Page:
-    """Write the page. Drawing is slow to import, and most commands draw nothing."""
-    from reports import pairs_page
-
-    return pairs_page.write(experiment)
 
 
 class _Pairs:

@@ -16,18 +16,21 @@ import psutil
 
 from harness import __version__
 from harness.config import plan
-from harness.drivers import catch_up_after_freeze, one_run
+from harness.drivers import one_run
+from harness.drivers.chaos import ended
 from harness.engines import manifest as manifests
-from harness.experiments import compare
+from harness.experiments import compare, repeat
 from harness.experiments.compare import BUSY_CPU, Leg, LegRun
 from harness.experiments.searching.search import Unit
 from harness.host import cgroup, disk_space
+from harness.measuring.timeline import FILE as TIMELINE
 from harness.model import HarnessError, Outcome
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
 from harness.terminal import console
 from harness.terminal.command_end import cache_folder
 from harness.util.texts import three_digits
+from reports.result import Result
 
 FILE = "unit.json"
 SEED = 1
@@ -71,6 +74,15 @@ def _kept() -> Kept | None:
     return kept
 
 
+def caught_up(result: Result) -> dict[str, float]:
+    """Return the catch-up figures of a run whose engine was frozen during the load and then thawed."""
+    store = Store(result.path)
+    faults, _ = ended(store)
+    epoch_ms = next(int(entry["epoch_ms"]) for entry in store.history("epoch"))
+    thawed_s = (max(fault.healed_ms for fault in faults) - epoch_ms) / 1000
+    return compare.of_catch_up(repeat.figures(result.measurement), store.read_table(TIMELINE), thawed_s)
+
+
 def measured(out: Path) -> Unit:
     """Measure by a run below `out`. If it has no figures, the error gives the reason."""
     console.note(
@@ -82,11 +94,7 @@ def measured(out: Path) -> Unit:
     keys = {**plan.read_scenario(compare.SCENARIO)[1], **own}
     spec, manifest = plan.resolve(compare.SCENARIO, keys, {}, manifests.load)
     result = one_run.answer(spec, manifest, out)
-    figures = (
-        catch_up_after_freeze.figures_of(result)
-        if result.verdict.outcome is Outcome.PASS and result.measurement
-        else {}
-    )
+    figures = caught_up(result) if result.verdict.outcome is Outcome.PASS and result.measurement else {}
     if not figures.keys() >= {"catch_up_per_s", BUSY_CPU}:
         why = result.withheld or result.verdict.sentence
         raise HarnessError(f"The reference engine could not be measured: {why.rstrip('.')}. See {result.path}.")

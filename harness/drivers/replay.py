@@ -65,10 +65,6 @@ class Replayed:
         return Outcome.PASS if self.same else Outcome.FAIL
 
     @property
-    def exit_code(self) -> int:
-        return self.outcome.exit_code
-
-    @property
     def sentence(self) -> str:
         if not self.known:
             return "one of the two runs is UNKNOWN, so their outcomes can't be compared"
@@ -122,14 +118,10 @@ def compared(run: str, before: Ended, again_run: str, again: Ended) -> Replayed:
     if not question.has_name(before.words):
         lines.append(Line("class", before.seen.value, again.seen.value))
     for number in range(max(len(before.faults), len(again.faults))):
-        mine, other = (_at(each.faults, number) for each in (before, again))
+        mine, other = ((each.faults[number] if number < len(each.faults) else "not there") for each in (before, again))
         lines.append(Line(f"fault {number + 1}", mine, other))
     known = Outcome.UNKNOWN not in (before.outcome, again.outcome)
     return Replayed(run, again_run, tuple(lines), known)
-
-
-def _at(faults: Sequence[str], number: int) -> str:
-    return faults[number] if number < len(faults) else "not there"
 
 
 def _landed(faults: Sequence[FaultReport]) -> Iterator[str]:

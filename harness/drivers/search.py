@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.config import plan
-from harness.drivers import one_run, reference_rate
+from harness.drivers import one_run, pages, reference_rate
 from harness.engines import manifest as manifests
 from harness.experiments.curve import files, kept, steer
 from harness.experiments.curve.plateau import Piece, Plateau, Standing, Why
@@ -32,9 +32,6 @@ from harness.runner.world.base import World
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports.result import Result
-
-if TYPE_CHECKING:
-    from reports.page import Page
 
 BROKEN = ("crashed", "stuck")
 # Each part of a run, and the line of its history with which it begins.
@@ -83,8 +80,7 @@ def resolved(experiment: Folder) -> tuple[RunSpec, EngineManifest]:
 
 
 def settings_of(experiment: Folder) -> Settings:
-    settings: Settings = experiment.load("settings", Settings)
-    return settings
+    return experiment.load("settings", Settings)
 
 
 def drive(experiment: Folder, spec: RunSpec, engine_manifest: EngineManifest) -> Searched:
@@ -114,7 +110,7 @@ class _Search:
             self._live()
         if settings.lives > 1 and len(self._units) < UNITS_BESIDE:
             self._measure_unit(reference_rate.measured)
-        write_page(self._experiment)
+        pages.write_page(self._experiment)
 
     def _measure_unit(self, measured: Callable[[Path], Unit]) -> None:
         """Measure the reference, unless the engine is simulated or Kafka is external: then it would be meaningless.
@@ -138,7 +134,7 @@ class _Search:
         lives.append(lived)
         self._keep()
         if life.stopped:
-            write_page(self._experiment)
+            pages.write_page(self._experiment)
             raise life.stopped
 
     def _keep(self) -> None:
@@ -219,13 +215,6 @@ def _sentence(result: Result) -> str:
 
 def _named(plateau: Plateau) -> str:
     return f"{plateau.rate_per_s:,.0f} events/s ({plateau.why.value})"
-
-
-def write_page(experiment: Folder) -> Page:
-    """Write the page. Drawing is slow to import, and most commands draw nothing."""
-    from reports import search_page
-
-    return search_page.write(experiment)
 
 
 def _asked(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings) -> dict[str, Any]:

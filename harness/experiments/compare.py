@@ -9,7 +9,7 @@ that is not right has no figures. The single-process reference is included, if i
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from harness.config.scenario_keys import KEYS
 from harness.measuring.measurement import Recovery
-from harness.measuring.stats import Interval, median_interval
+from harness.measuring.stats import Interval, median_intervals
 from harness.model import Outcome
 from harness.util.texts import many
 
@@ -264,9 +264,4 @@ def _intervals(own: Sequence[Ran], seed: int) -> dict[str, Interval]:
     """Compute the figures of an engine; none if it counted wrong in any leg: no speed for wrong answers."""
     if any(each.outcome is Outcome.FAIL and not each.slow for each in own):
         return {}
-    return dict(_over_rounds(own, seed))
-
-
-def _over_rounds(own: Sequence[Ran], seed: int) -> Iterator[tuple[str, Interval]]:
-    for name in dict.fromkeys(name for each in own for name in each.figures):
-        yield name, median_interval([each.figures[name] for each in own if name in each.figures], seed)
+    return median_intervals([each.figures for each in own], seed)

@@ -114,8 +114,7 @@ class Folder:
         return key in msgspec.json.decode((self.path / FILE).read_bytes())
 
     def load(self, key: str, kind: type[T] | Any) -> T:
-        value: T = msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)
-        return value
+        return msgspec.convert(msgspec.json.decode((self.path / FILE).read_bytes())[key], kind)
 
     def part(self, key: str, kind: type[T]) -> T:
         """Load a key of any experiment. A UsageError names a key that is missing or invalid."""

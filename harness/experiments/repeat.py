@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from harness.measuring.cost import engine_s_per_million
 from harness.measuring.measurement import Measurement, Quantiles
-from harness.measuring.stats import Interval, median_interval, merged
+from harness.measuring.stats import Interval, median_intervals, merged
 from harness.model import Outcome, RunSpec
 
 
@@ -85,21 +85,14 @@ def answer(rounds: Sequence[Round], samples: Sequence[pa.Table], seed: int) -> R
         first = next(each for each in rounds if each.outcome is outcome)
         sentence = f"seed {first.seed} is {outcome.value}: {first.sentence}"
         return Repeated(outcome, sentence, tuple(rounds), {}, {})
-    measured = [each for each in rounds if each.figures]
-    return Repeated(outcome, _sentence(rounds), tuple(rounds), _intervals(measured, seed), _percentiles(samples))
+    intervals = median_intervals([each.figures for each in rounds], seed)
+    return Repeated(outcome, _sentence(rounds), tuple(rounds), intervals, _percentiles(samples))
 
 
 def _sentence(rounds: Sequence[Round]) -> str:
     said = f"right in all {len(rounds)} rounds"
     left_out = [f"seed {each.seed} ({each.withheld})" for each in rounds if not each.figures]
     return f"{said}; without figures: {', '.join(left_out)}" if left_out else said
-
-
-def _intervals(measured: Sequence[Round], seed: int) -> dict[str, Interval]:
-    names = dict.fromkeys(name for each in measured for name in each.figures)
-    return {
-        name: median_interval([each.figures[name] for each in measured if name in each.figures], seed) for name in names
-    }
 
 
 def _percentiles(samples: Sequence[pa.Table]) -> dict[str, Quantiles]:

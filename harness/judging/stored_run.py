@@ -93,13 +93,11 @@ class StoredRun:
 
     @cached_property
     def spec(self) -> RunSpec:
-        spec: RunSpec = self.store.read_as("spec.json", RunSpec)
-        return spec
+        return self.store.read_as("spec.json", RunSpec)
 
     @cached_property
     def plan(self) -> Plan:
-        plan: Plan = self.store.read_as("plan.json", Plan)
-        return plan
+        return self.store.read_as("plan.json", Plan)
 
     @property
     def manifest(self) -> EngineManifest:
@@ -167,13 +165,11 @@ class StoredRun:
 
     @cached_property
     def certificate(self) -> Certificate:
-        certificate: Certificate = self.store.last_value("certificate", "certificate", Certificate)
-        return certificate
+        return self.store.last_value("certificate", "certificate", Certificate)
 
     @cached_property
     def engine(self) -> EngineReport:
-        engine: EngineReport = self.store.last_value("engine", "report", EngineReport)
-        return engine
+        return self.store.last_value("engine", "report", EngineReport)
 
     @cached_property
     def faults(self) -> tuple[FaultReport, ...]:

@@ -6,7 +6,7 @@ samples within a round are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, exp, lgamma, log, log1p, pi, sin, sqrt, tan
 
@@ -63,6 +63,12 @@ def median_interval(values: Sequence[float], seed: int, draws: int = 10 * DRAWS)
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(np.median(rounds[picks], axis=1), (tail, 1 - tail))
     return Interval(float(np.median(rounds)), float(low), float(high), len(rounds))
+
+
+def median_intervals(rounds: Sequence[Mapping[str, float]], seed: int) -> dict[str, Interval]:
+    """Compute the interval of each figure over the rounds that have it."""
+    names = dict.fromkeys(name for each in rounds for name in each)
+    return {name: median_interval([each[name] for each in rounds if name in each], seed) for name in names}
 
 
 @dataclass(frozen=True)

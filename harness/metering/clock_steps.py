@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model import HarnessError
 from harness.rundir.store import Store
 from harness.util.clock import Reading
 from harness.util.wait import ends_within
@@ -102,16 +101,6 @@ class ClockWatch:
             last = ends_within(POLL_EVERY_S, self._stopped)
             for oddity in noticing.check(self._clock.read()):
                 tell(self._store, oddity)
-
-
-def refuse_stepped(since: Reading, now: Reading, what: str) -> None:
-    """Refuse figures from the times of files, which follow the machine's clock, if that stepped or slept."""
-    for oddity in Noticing(since).check(now):
-        if oddity.what != "away":
-            raise HarnessError(
-                f"{what} was timed by the machine's clock, and meanwhile {oddity.deed}: the figures of this run are "
-                f"not valid. Run it again."
-            )
 
 
 def tell(store: Store, oddity: Oddity) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
 DELAY_MS = 350  # delay until a broker has appended an event
 
 Events = Mapping[str, NDArray[Any]]
+
+
+def once(planted: Callable[[], Iterator[tuple[str, RunFacts]]]) -> Callable[[], tuple[tuple[str, RunFacts], ...]]:
+    """Make runs of a declared question only once, because DuckDB folds them and no mutant changes that."""
+    return cache(lambda: tuple(planted()))
 
 
 def of_question(workload: str, declaration: str) -> RunSpec:

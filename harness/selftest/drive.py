@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from harness.judging.checks.case import RunFacts
@@ -72,7 +72,7 @@ def _fate(mutant: Mutant, told: dict[str, str]) -> str:
     return KILLED if dead else SURVIVED
 
 
-def _compared(seen: dict[str, str], matrix: dict[str, dict[str, str]], parts: tuple[str, ...]) -> Iterator[Tried]:
+def _compared(seen: dict[str, str], matrix: dict[str, dict[str, str]], parts: Iterable[str]) -> Iterator[Tried]:
     """Yield all entries of the matrix in its order, tried or not, then cases without an entry."""
     for part in parts:
         for name, words in matrix[part].items():

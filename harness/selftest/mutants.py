@@ -6,9 +6,10 @@ expected one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -42,12 +43,12 @@ class Mutant:
     """A mistake, and the context in which the checker has it."""
 
     name: str
-    planted: Callable[[], AbstractContextManager[None]]
+    planted: Callable[[], AbstractContextManager[Any]]
 
 
 def mutants() -> Iterator[Mutant]:
     for mistake in COMPARISONS:
-        yield _mutant(_words(mistake), Expectation, "differences", mistake)
+        yield _mutant(mistake.__name__.replace("_", " "), Expectation, "differences", mistake)
     for name, check in checks.CHECKS.items():
         yield Mutant(f"check {name} always passes", _check(name, _content(name)))
         if name != shifted.NAME:  # others always fail, too: it only comes first, which a test of headlines checks
@@ -144,37 +145,12 @@ COMPARISONS: tuple[Callable[[Expectation, Ledger], Differences], ...] = (
 )
 
 
-def _words(mistake: Callable[..., object]) -> str:
-    return mistake.__name__.replace("_", " ")
-
-
 def _mutant(name: str, holder: Any, attribute: str, value: object) -> Mutant:
-    return Mutant(name, lambda: _instead(holder, attribute, value))
+    return Mutant(name, lambda: mock.patch.object(holder, attribute, value))
 
 
-@contextmanager
-def _instead(holder: Any, attribute: str, value: object) -> Iterator[None]:
-    """Set another value for a while. An inherited attribute is deleted afterwards."""
-    own = attribute in vars(holder)
-    original = vars(holder).get(attribute)
-    setattr(holder, attribute, value)
-    try:
-        yield
-    finally:
-        setattr(holder, attribute, original) if own else delattr(holder, attribute)
-
-
-def _check(name: str, instead: Callable[[RunFacts], CheckResult]) -> Callable[[], AbstractContextManager[None]]:
-    @contextmanager
-    def planted() -> Iterator[None]:
-        original = checks.CHECKS[name]
-        checks.CHECKS[name] = instead
-        try:
-            yield
-        finally:
-            checks.CHECKS[name] = original
-
-    return planted
+def _check(name: str, instead: Callable[[RunFacts], CheckResult]) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: mock.patch.dict(checks.CHECKS, {name: instead})
 
 
 def _content(name: str) -> Callable[[RunFacts], CheckResult]:

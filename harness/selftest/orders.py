@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import LogEvents, Observed
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import Events, events, honest_run, of_question
+from harness.selftest.declared import Events, events, honest_run, of_question, once
 from workloads.base import NULL, Oracle
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
@@ -22,12 +21,8 @@ USER = column_of("user")
 LENGTH_MS = 10_000  # length of a window
 
 
-@cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, RunFacts], ...]:
-    return tuple(_planted())
-
-
-def _planted() -> Iterator[tuple[str, RunFacts]]:
+@once
+def planted() -> Iterator[tuple[str, RunFacts]]:
     unordered, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, right = unordered.oracle, unordered.log_ledger
     left = _in_order(unordered.events, oracle)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from harness.evidence.ledger import Expectation
 from harness.evidence.observed import LogEvents, Observed, folded
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
+from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question, once
 from workloads.base import Oracle
 from workloads.declared.codec import column_of
 
@@ -47,12 +46,8 @@ ASKED = of_question("payments", SEALED)
 CENTS = column_of("cents")
 
 
-@cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, RunFacts], ...]:
-    return tuple(_planted())
-
-
-def _planted() -> Iterator[tuple[str, RunFacts]]:
+@once
+def planted() -> Iterator[tuple[str, RunFacts]]:
     honest, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, log = honest.oracle, honest.events
     refunds = np.flatnonzero(sent[CENTS] < 0)

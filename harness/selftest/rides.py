@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from harness.evidence.observed import NO_BATCH, LogEvents, Observed, Watched, fo
 from harness.judging import times
 from harness.judging.checks.case import RunFacts
 from harness.selftest.by_hand import EPOCH_MS
-from harness.selftest.declared import EVENTS, EVERY_MS, Events, events, honest_run, in_cells, of_question
+from harness.selftest.declared import EVENTS, EVERY_MS, Events, events, honest_run, in_cells, of_question, once
 from workloads.base import Kind
 from workloads.declared.codec import column_of
 
@@ -58,12 +57,8 @@ STATE, FINISHED = column_of("state"), 0
 LATE_MS, EACH_LATE = 4_000, 9
 
 
-@cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, RunFacts], ...]:
-    return tuple(_planted())
-
-
-def _planted() -> Iterator[tuple[str, RunFacts]]:
+@once
+def planted() -> Iterator[tuple[str, RunFacts]]:
     honest, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, log, right = honest.oracle, honest.events, honest.log_ledger
     all_rows = np.arange(EVENTS)
@@ -86,7 +81,7 @@ def _planted() -> Iterator[tuple[str, RunFacts]]:
     yield "rides in windows that are named by their end", showing(_later(right, 3 * STEP_MS, honest))
     one = int(np.flatnonzero(sent[STATE] == FINISHED)[EVENTS // 3])
     yield "a ride lost", showing(folded(oracle, of(np.delete(all_rows, one))))
-    yield "a ride twice", showing(right + _trips(folded(oracle, of(np.array([one]))), honest))
+    yield "a ride twice", showing(right + honest.only(folded(oracle, of(np.array([one]))), {Kind.COUNT}))
     finished = {**sent, STATE: np.full_like(sent[STATE], FINISHED)}
     yield "rides that have only started", showing(folded(oracle, in_cells(finished, oracle)))
     as_trips = {honest.beside(cell, DRIVERS): n for cell, n in right.items() if _number(honest, cell) == TRIPS}
@@ -117,10 +112,6 @@ def _seen(honest: RunFacts, *others: tuple[float, int, int]) -> RunFacts:
 
 def _number(case: RunFacts, cell: int) -> int:
     return case.oracle.codes.key(cell) // case.oracle.groups
-
-
-def _trips(counts: Ledger, case: RunFacts) -> Ledger:
-    return case.only(counts, {Kind.COUNT})
 
 
 def _newest(log: LogEvents) -> NDArray[np.bool_]:

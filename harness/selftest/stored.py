@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.judging import digests, verdict_file
 from harness.judging.judge import judge
@@ -72,18 +70,10 @@ def _counts(rows: Rows) -> Rows:
     return sorted(counts, key=lambda row: (int(row["field"]), row["key"]))[1:]
 
 
-def _value(spell: Callable[[int], str]) -> Callable[[Rows], None]:
+def _value(spell: Callable[[int], str], of: str = "value") -> Callable[[Rows], None]:
     def change(rows: Rows) -> None:
         row = _counts(rows)[0]
-        row["value"] = spell(int(row["value"]))
-
-    return change
-
-
-def _field(spell: Callable[[int], str]) -> Callable[[Rows], None]:
-    def change(rows: Rows) -> None:
-        row = _counts(rows)[0]
-        row["field"] = spell(int(row["field"]))
+        row[of] = spell(int(row[of]))
 
     return change
 
@@ -120,26 +110,15 @@ def _more(**row: str) -> Callable[[Rows], Rows]:
     return change
 
 
-def _again(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """Repeat a cell after all others, with some of it written differently."""
+def _again(*, is_first: bool = False, **spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
+    """Repeat a cell after all others, or before them, with some of it written differently."""
 
     def change(rows: Rows) -> Rows:
-        return [*rows, _spelled(_counts(rows)[0], spell)]
+        row = _counts(rows)[0]
+        spelled = {**row, **{name: change(row[name]) for name, change in spell.items()}}
+        return [spelled, *rows] if is_first else [*rows, spelled]
 
     return change
-
-
-def _before(**spell: Callable[[str], str]) -> Callable[[Rows], Rows]:
-    """Do the same as `_again`, before all others."""
-
-    def change(rows: Rows) -> Rows:
-        return [_spelled(_counts(rows)[0], spell), *rows]
-
-    return change
-
-
-def _spelled(row: Row, spell: Mapping[str, Callable[[str], str]]) -> Row:
-    return {**row, **{name: change(row[name]) for name, change in spell.items()}}
 
 
 def _sums(change: Callable[[Checksum], str]) -> Callable[[Rows], None]:
@@ -175,7 +154,7 @@ RESULTS: Mapping[str, Change] = {
     "a count that fits no 64 bits": _rows(OBSERVED, _value(lambda _: str(1 << 63))),
     "a window with a zero before it": _rows(OBSERVED, _again(field=lambda text: f"0{text}")),
     "a window of 5,000 digits": _rows(OBSERVED, _again(field=lambda text: text * 400)),
-    "a cell twice, the last one right": _rows(OBSERVED, _before(value=lambda text: f"{text}0")),
+    "a cell twice, the last one right": _rows(OBSERVED, _again(is_first=True, value=lambda text: f"{text}0")),
     "a cell twice, the first one right": _rows(OBSERVED, _again(value=lambda text: f"{text}0")),
     "a cell twice, both right": _rows(OBSERVED, _again()),
     "sums twice": _rows(OBSERVED, _again(key=lambda text: PREFIX + text, value=lambda _: "1,1")),
@@ -191,8 +170,8 @@ RESULTS: Mapping[str, Change] = {
     "a campaign is gone": _rows(OBSERVED, _without_key),
     "a campaign is a text": _rows(OBSERVED, _as_string),
     "nothing is there": _rows(OBSERVED, lambda _: []),
-    "a window in seconds": _rows(OBSERVED, _field(lambda window: str(window // 1000))),
-    "a window that is no number": _rows(OBSERVED, _field(lambda window: f"{window}ms")),
+    "a window in seconds": _rows(OBSERVED, _value(lambda window: str(window // 1000), of="field")),
+    "a window that is no number": _rows(OBSERVED, _value(lambda window: f"{window}ms", of="field")),
     "a window of 10^15": _rows(OBSERVED, _more(field="1000000000000000")),
     "a window at the end of 64 bits": _rows(OBSERVED, _more(field="9223372036854775807", value="9223372036854775807")),
     "a window before all time": _rows(OBSERVED, _more(field="-9223372036854775808")),
@@ -254,21 +233,19 @@ def _one_view(rows: Rows) -> int:
     return next(index for index, row in enumerate(rows) if row["kind"] == COUNTS and row["campaign"] == 1)
 
 
-def _view_lost(rows: Rows) -> None:
-    del rows[_one_view(rows)]
+def _lost(one: Callable[[Rows], int]) -> Callable[[Rows], None]:
+    def change(rows: Rows) -> None:
+        del rows[one(rows)]
+
+    return change
 
 
-def _view_twice(rows: Rows) -> None:
-    rows.insert(_one_view(rows), rows[_one_view(rows)])
+def _twice(one: Callable[[Rows], int], **others: int) -> Callable[[Rows], None]:
+    return lambda rows: rows.insert(one(rows), {**rows[one(rows)], **others})
 
 
 def _view_moved(rows: Rows) -> None:
     rows[_one_view(rows)]["event_time_ms"] -= 4000
-
-
-def _view_foreign(rows: Rows) -> None:
-    row = rows[_one_view(rows)]
-    rows.insert(_one_view(rows), {**row, "event_id": -1})
 
 
 def _both(*changes: Change) -> Change:
@@ -277,14 +254,6 @@ def _both(*changes: Change) -> Change:
             change(store)
 
     return apply
-
-
-def _record_lost(rows: Rows) -> None:
-    del rows[_one_other(rows)]
-
-
-def _record_twice(rows: Rows) -> None:
-    rows.insert(_one_other(rows), rows[_one_other(rows)])
 
 
 def _record_altered(rows: Rows) -> None:
@@ -296,31 +265,19 @@ def _record_moved(rows: Rows) -> None:
     rows[_one_view(rows)]["partition"] += 1
 
 
-def _tape_of_others(rows: Rows) -> None:
-    rows[0]["views"] += 1
-
-
 def _without_lines(kind: str) -> Change:
-    def change(store: Store) -> None:
-        path = store.path / HISTORY
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if msgspec.json.decode(line)["kind"] != kind), encoding="utf-8")
-
-    return change
+    return lambda store: cheat.rewrite(store, lambda line: None if line["kind"] == kind else line)
 
 
 def _told(kind: str, change: Callable[[Row], None]) -> Change:
     """Change the lines of one kind in the history."""
 
-    def apply(store: Store) -> None:
-        path = store.path / HISTORY
-        lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
-        for line in lines:
-            if line["kind"] == kind:
-                change(line)
-        path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    def changed(line: Row) -> Row:
+        if line["kind"] == kind:
+            change(line)
+        return line
 
-    return apply
+    return lambda store: cheat.rewrite(store, changed)
 
 
 def _half_as_long(observer: Row) -> None:
@@ -342,13 +299,6 @@ def _torn(name: str) -> Change:
 
 def _gone(name: str) -> Change:
     return lambda store: (store.path / name).unlink()
-
-
-def _empty(name: str) -> Change:
-    def change(store: Store) -> None:
-        (store.path / name).write_bytes(b"")
-
-    return change
 
 
 def _without_column(name: str, column: str) -> Change:
@@ -389,10 +339,6 @@ def of_schema_2(store: Store) -> None:
     _as_of_schema_2(store)
 
 
-def _told_more(store: Store) -> None:
-    store.tell("fault", report={})
-
-
 def _never_judged(store: Store) -> None:
     """Make a run look as if it had been interrupted before its verdict."""
     _without_lines(verdict_file.KIND)(store)
@@ -409,12 +355,15 @@ def _and_more(key: str) -> Callable[[Row], None]:
     return lambda line: line.update({key: line[key] + 1})
 
 
+VIEW_LOST = _rows(LOG, _lost(_one_view))
 FILES: Mapping[str, Change] = {
-    "a record of the log is gone": _rows(LOG, _record_lost),
-    "a record of the log is there twice": _rows(LOG, _record_twice),
+    "a record of the log is gone": _rows(LOG, _lost(_one_other)),
+    "a record of the log is there twice": _rows(LOG, _twice(_one_other)),
     "a record of the log is altered": _rows(LOG, _record_altered),
     "a record of the log lies in another partition": _rows(LOG, _record_moved),
-    "the fold of the tape is off by one": _rows("expected.parquet", _tape_of_others),
+    "the fold of the tape is off by one": _rows(
+        "expected.parquet", lambda rows: rows[0].update(views=rows[0]["views"] + 1)
+    ),
     "nothing is told of the fault": _without_lines("fault"),
     "nothing is told of the engine": _without_lines("engine"),
     "nothing is told of the stop": _without_lines("stopped"),
@@ -425,14 +374,14 @@ FILES: Mapping[str, Change] = {
     "the results are torn": _torn(OBSERVED),
     "the log is gone": _gone(LOG),
     "a column of the log is gone": _without_column(LOG, "offset"),
-    "a view of the log is gone": _rows(LOG, _view_lost),
-    "a view of the log is gone, and one more was counted": _both(_rows(LOG, _view_lost), RESULTS["one event more"]),
-    "a view of the log is gone, and others are lost": _both(_rows(LOG, _view_lost), RESULTS["a campaign is gone"]),
-    "a view of the log is there twice": _rows(LOG, _view_twice),
+    "a view of the log is gone": VIEW_LOST,
+    "a view of the log is gone, and one more was counted": _both(VIEW_LOST, RESULTS["one event more"]),
+    "a view of the log is gone, and others are lost": _both(VIEW_LOST, RESULTS["a campaign is gone"]),
+    "a view of the log is there twice": _rows(LOG, _twice(_one_view)),
     "a view of the log is in another window": _rows(LOG, _view_moved),
-    "a view of the log is nobody's": _rows(LOG, _view_foreign),
+    "a view of the log is nobody's": _rows(LOG, _twice(_one_view, event_id=-1)),
     "the progress is gone": _gone("progress.jsonl"),
-    "the progress is empty": _empty("progress.jsonl"),
+    "the progress is empty": lambda store: store.write_bytes("progress.jsonl", b""),
     "the looks are empty": _rows(SAMPLES, lambda _: []),
     "the looks are gone": _gone(SAMPLES),
     "the books of the load are empty": _rows("sends.parquet", lambda _: []),
@@ -451,7 +400,7 @@ EDITS: Mapping[str, Change] = {
     "a file was put there": lambda store: store.write_json("engine_settings.json", {}),
     "the spec was edited": _json("spec.json", lambda spec: spec.update(late_dropped_max=None)),
     "a line of the history was taken away": _without_lines("observer"),
-    "a line of the history was added": _told_more,
+    "a line of the history was added": lambda store: store.tell("fault", report={}),
     "the digests were taken away": _gone(digests.FILE),
     "the digests and all verdicts were taken away": _never_judged,
     "a count was edited, and its digest": _both(RESULTS["one event more"], cheat.recompute_digests),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from harness.evidence.observed import STAMPED, NamedLate, Observed, folded
 from harness.judging import lateness, times
 from harness.judging.checks.case import RunFacts
 from harness.model import EVENT_TIME, RunSpec, Time
-from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question
+from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question, once
 from workloads.base import COUNTS, Oracle
 from workloads.registry import codec_of, oracle_of
 from workloads.shipped import shipped
@@ -28,12 +27,8 @@ LENGTH_MS, STEP_MS = 10_000, 2_000
 EACH_OLD = 40  # every so many events one is older than an engine waits for
 
 
-@cache  # cached, because DuckDB folds them and no mutant changes that
-def planted() -> tuple[tuple[str, RunFacts], ...]:
-    return tuple(_planted())
-
-
-def _planted() -> Iterator[tuple[str, RunFacts]]:
+@once
+def planted() -> Iterator[tuple[str, RunFacts]]:
     yield from _sliding()
     yield from _late_for_some()
     yield from _sessions()

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator
 
 from harness.experiments.gating.gate import BASE, HEAD
-from harness.util.texts import many
-from reports.gated import Record, in_words, number
+from harness.util.texts import many, three_digits
+from reports.gated import Record, in_words
 
 
 def of_gate(record: Record) -> str:
@@ -27,7 +27,7 @@ def _figures(record: Record) -> Iterator[dict[str, str | float]]:
         extra = f"{record.asked['head']} by {record.asked['base']}: {in_words(effect)}; {starts}"
         values = record.typical(effect)
         if values:
-            base = f"in {record.burst}; the base takes {number(values[BASE])}"
+            base = f"in {record.burst}; the base takes {three_digits(values[BASE])}"
             yield {"name": name, "unit": effect.unit, "value": values[HEAD], "extra": f"{base}; {extra}"}
         ratio = effect.head
         within = f"{ratio.low:.3f} to {ratio.high:.3f}"

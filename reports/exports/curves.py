@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import percentiles
+from reports.saved import csv_of
 from reports.sections import latency, timeline
 
 Rows = Iterable[Sequence[object]]
@@ -19,7 +18,7 @@ def texts(evidence: Evidence) -> dict[str, str]:
     found = {}
     for name, rows in _tables(evidence).items():
         try:
-            found[name] = _csv(rows())
+            found[name] = csv_of(rows())
         except MissingEvidence:
             continue
     return found
@@ -56,9 +55,3 @@ def _cost(evidence: Evidence) -> Rows:
     m, of_part = evidence.measurement, ("part", "cpu_user_s", "cpu_system_s", "cpu_s_per_million", "peak_rss_mib")
     rows = ([*(getattr(each, name) for name in of_part), m.offered_per_s] for each in m.cost)
     return [(*of_part, "offered_per_s"), *rows]
-
-
-def _csv(rows: Rows) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue()

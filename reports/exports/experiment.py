@@ -45,7 +45,7 @@ def save(answer: Answer, folder: Path) -> None:
 
 
 def as_xml(answer: Answer, folder: Path) -> bytes:
-    spans = [_span_ms(case, folder) for case in answer.cases]
+    spans = [(span_ms(Store(folder / case.run)) if case.run else None) for case in answer.cases]
     known = [span for span in spans if span]
     began = datetime.fromtimestamp(min(begin for begin, _ in known) / 1000, UTC) if known else None
     facts = {"verdict": answer.outcome.value, "command": answer.command, **answer.facts}
@@ -66,10 +66,6 @@ def _case(case: ExperimentCase, span: tuple[int, int] | None) -> suite.JunitCase
     word = case.word or (case.outcome.value if case.outcome else "n/a")
     out = "\n".join(filter(None, (case.sentence if case.outcome is Outcome.PASS else "", case.run)))
     return suite.JunitCase(case.group, case.name, case.outcome, case.sentence, word, out, (end - begin) / 1000)
-
-
-def _span_ms(case: ExperimentCase, folder: Path) -> tuple[int, int] | None:
-    return span_ms(Store(folder / case.run)) if case.run else None
 
 
 def as_text(answer: Answer) -> Iterator[str]:

@@ -6,13 +6,12 @@ because they also hold the numbers of the drawings.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.experiments.gating.history import History, Series
+from reports.saved import csv_of
 from reports.trended import in_words
 
 FILE = "otava.yaml"
@@ -57,13 +56,7 @@ def _rows(series: Series, metric: str) -> Iterator[tuple[object, ...]]:
 
 def texts(history: History) -> Mapping[str, str]:
     """Return the CSV of each test by name."""
-    return {each.name: _csv(each.rows) for each in tests(history)}
-
-
-def _csv(rows: Iterable[tuple[object, ...]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
-    return file.getvalue()
+    return {each.name: csv_of([COLUMNS, *each.rows]) for each in tests(history)}
 
 
 def configuration(history: History, folder: str) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
-from matplotlib.lines import Line2D
 from matplotlib.ticker import Formatter, MaxNLocator, NullLocator
 
 from harness.model import Outcome
-from reports.figures.style import BLUE, GREEN, GRID, INK, MUTED, PURPLE, RED, Sheet
+from reports.figures.style import BLUE, GREEN, GRID, INK, MUTED, PURPLE, RED, Sheet, mark
 
 ROW_PX, LEGEND_PX, PANEL_PX = 24.0, 24.0, 84.0
 WIDE_LETTERS, NARROW_LETTERS = 90, 38
@@ -57,8 +56,8 @@ def draw_rows(rows: Sequence[Row], label: str, form: Formatter, sheet: Sheet, *,
         axes.xaxis.set_major_locator(MaxNLocator(5 if sheet.narrow else 9, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(form)
     axes.set_xlabel(label)
-    marks = [_mark(colour, shape, outcome.value) for outcome, (colour, shape) in MARKS.items()]
-    marks += [_mark(PURPLE, "x", CLAIM)] if any(row.claims for row in rows) else []
+    marks = [mark(colour, shape, outcome.value) for outcome, (colour, shape) in MARKS.items()]
+    marks += [mark(PURPLE, "x", CLAIM)] if any(row.claims for row in rows) else []
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=len(marks))
 
 
@@ -77,7 +76,3 @@ def draw_curves(curves: Sequence[Curve], sheet: Sheet) -> None:
 def _plain(text: str, letters: int) -> str:
     """Our font lacks some characters that a folder's name may have."""
     return shorten(text, letters, placeholder=" ...").encode("ascii", "backslashreplace").decode()
-
-
-def _mark(colour: str, shape: str, label: str) -> Line2D:
-    return Line2D([], [], color=colour, marker=shape, linestyle="", markersize=6, label=label)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from reports.figures.style import BLUE, GREEN, INK, ORANGE, RED, SHORT, SKY, Sheet
+from reports.figures.style import BLUE, GREEN, INK, ORANGE, RED, SHORT, SKY, Sheet, note
 
 PANEL_PX, BARS_PX, BAR_PX, LEGEND_PX = 170.0, 30.0, 22.0, 22.0
 SHARE = 0.9  # of the distance between windows
@@ -73,7 +73,7 @@ def _costs(axes: Axes, costs: Sequence[Cost], *, narrow: bool) -> None:
     bars = [(f"{name}, {each.name}", took, colour) for each in costs for name, took, colour in _pair(each)]
     for y, (_, took, colour) in enumerate(bars):
         axes.barh(y, took, 0.7, color=colour)
-        axes.annotate(f"{took:,.1f}", (took, y), (5, 0), textcoords="offset points", va="center")
+        note(axes, f"{took:,.1f}", (took, y), (5, 0), va="center")
     axes.set_yticks(range(len(bars)), [name for name, _, _ in bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, Sheet
+from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER, PURPLE, RED, Sheet, note
 
 # kind -> marker, colour, in the order of the legend
 KINDS: dict[str, tuple[str, str]] = {
@@ -131,16 +131,9 @@ def _label(axes: Axes, marks: Sequence[Mark], columns: int) -> None:
         axes.plot(
             *_places([mark]), "o", markersize=24, markerfacecolor="none", color=INK, markeredgewidth=1.2, clip_on=False
         )
-        axes.annotate(
-            mark.label,
-            (mark.campaign + 0.5, mark.window + 0.5),
-            (-16 if right else 16, 0),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            va="center",
-            fontweight="bold",
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
-        )
+        at, apart = (mark.campaign + 0.5, mark.window + 0.5), (-16 if right else 16, 0)
+        ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
+        note(axes, mark.label, at, apart, va="center", fontweight="bold", bbox=ground)
 
 
 def _frame(axes: Axes, grid: Grid, rows: int, columns: int) -> None:
@@ -155,15 +148,7 @@ def _frame(axes: Axes, grid: Grid, rows: int, columns: int) -> None:
     axes.set_ylabel("window")
     if grid.probes_from is not None and 0 < grid.probes_from < columns:
         axes.axvline(grid.probes_from, color=MUTED, linewidth=1.0)
-        axes.annotate(
-            " probes",
-            (grid.probes_from, 0),
-            (2, 3),
-            textcoords="offset points",
-            color=MUTED,
-            fontsize=10,
-            annotation_clip=False,
-        )
+        note(axes, " probes", (grid.probes_from, 0), (2, 3), color=MUTED, fontsize=10, annotation_clip=False)
 
 
 def _legend(axes: Axes, grid: Grid, narrow: bool) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
-from reports.figures.style import BLUE, GRID, INK, MUTED, Sheet
+from reports.figures.style import BLUE, GRID, INK, MUTED, Sheet, note
 
 BAR_PX = 20
 HEAD_PX = 30
@@ -70,9 +70,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 def _bar(axes: Axes, y: int, bar: Bar, text: Callable[[float], str], *, dots_from: float | None) -> None:
     """A log axis gets a dot, because the length of a bar has no meaning there."""
     if bar.value is None:
-        axes.annotate(
-            "not known", (0, y), (5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
-        )
+        note(axes, "not known", (0, y), (5, 0), xycoords=("axes fraction", "data"), va="center")
         return
     colour = MUTED if bar.baseline else BLUE
     if dots_from is not None:
@@ -84,4 +82,4 @@ def _bar(axes: Axes, y: int, bar: Bar, text: Callable[[float], str], *, dots_fro
     if bar.low is not None and bar.high is not None:
         axes.plot([bar.low, bar.high], [y, y], color=INK, linewidth=1.4, marker="|", markersize=7)
         end = max(end, bar.high)
-    axes.annotate(text(bar.value), (end, y), (8, 0), textcoords="offset points", va="center")
+    note(axes, text(bar.value), (end, y), (8, 0), va="center")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.util.texts import three_digits
-from reports.figures.style import BLUE, MUTED, SHORT, SKY, Sheet
+from reports.figures.style import BLUE, MUTED, SHORT, SKY, Sheet, note
 
 BAR_PX = 26
 
@@ -31,13 +31,8 @@ def draw(bars: Sequence[Bar], rate_per_s: float, sheet: Sheet) -> None:
         axes.barh(y, bar.user_s, color=colour, height=0.66)
         axes.barh(y, bar.system_s, left=bar.user_s, color=SKY if bar.engine else MUTED, alpha=0.6, height=0.66)
         memory = f", {bar.peak_rss_mib:,.0f} MiB" if bar.peak_rss_mib else ""
-        axes.annotate(
-            f"{three_digits(bar.user_s + bar.system_s)} s{memory}",
-            (bar.user_s + bar.system_s, y),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-        )
+        used_s = bar.user_s + bar.system_s
+        note(axes, f"{three_digits(used_s)} s{memory}", (used_s, y), (5, 0), va="center")
     axes.set_yticks(list(rows), [bar.part for bar in bars])
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from reports.figures.style import FOOT_PX, INK, MUTED, POINTS_PER_INCH, Sheet
+from reports.figures.style import FOOT_PX, INK, MUTED, POINTS_PER_INCH, Sheet, note
 
 ROW_PX = 46
 HEAD_PX = 40  # the legend
@@ -76,7 +76,7 @@ def _draw(axes: Axes, y: int, row: Row) -> None:
         axes.plot([row.detectable] * 2, [y - 0.42, y], color=INK, linewidth=1.2, linestyle=DASHED)
     else:
         words = f"detectable {row.detectable:.0%}"
-        axes.annotate(words, (end, y), (-12, 0), textcoords="offset points", ha="right", va="center")
+        note(axes, words, (end, y), (-12, 0), va="center")
 
 
 def _span(axes: Axes, y: float, span: Span, colour: str, *, width: float, mark: str, size: float) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from reports.figures.style import BLUE, DURATION, INK, ORANGE, SHORT, Sheet
+from reports.figures.style import BLUE, DURATION, INK, ORANGE, SHORT, Sheet, note
 
 BINS = 70
 
@@ -73,13 +73,6 @@ def draw(ages: Ages, sheet: Sheet) -> None:
     axes.set_title("events", fontweight="bold")
     axes.axvline(ages.watermark_ms, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
     right = ages.watermark_ms > 0.6 * high
-    axes.annotate(
-        "watermark",
-        (ages.watermark_ms, 1),
-        (-4 if right else 4, -4),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        ha="right" if right else "left",
-        va="top",
-    )
+    apart = (-4 if right else 4, -4)
+    note(axes, "watermark", (ages.watermark_ms, 1), apart, xycoords=("data", "axes fraction"), va="top")
     axes.figure.legend(loc="outside upper left", ncols=2)

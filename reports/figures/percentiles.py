@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator
 from numpy.typing import NDArray
 
 from harness.util.nearest_rank import ranks
-from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks
+from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks, note
 
 # A percentile with fewer samples beyond it depends on the luck of a few events.
 SAMPLES_BEYOND = 10
@@ -85,11 +85,4 @@ def _name(axes: Axes, curve: Curve) -> None:
         x, latency_ms = float(_position(np.array(share))), curve.at(share)
         axes.plot(x, latency_ms, "o", color=curve.colour, markersize=5, markeredgecolor=PAPER)
         low = share < 0.9  # left of it is the axis
-        axes.annotate(
-            duration(latency_ms),
-            (x, latency_ms),
-            (5, -11) if low else (-4, 5),
-            textcoords="offset points",
-            ha="left" if low else "right",
-            color=INK,
-        )
+        note(axes, duration(latency_ms), (x, latency_ms), (5, -11) if low else (-4, 5), color=INK)

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from reports.figures.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, SHORT, Sheet
+from reports.figures.style import BLUE, GREEN, INK, ORANGE, PAPER, RED, SHORT, Sheet, note
 
 FILES, KAFKA = "files", "Kafka"
 COLOURS = {FILES: BLUE, KAFKA: GREEN}
@@ -78,15 +78,11 @@ def joined(taken: Sequence[Stretch], least: float) -> list[Stretch]:
     found: list[Stretch] = []
     for each in taken:
         before = found[-1] if found else each
-        if found and _alike(before, each) and each.end - before.begin < least:
+        if found and (before.side == each.side and before.again == each.again) and each.end - before.begin < least:
             found[-1] = replace(before, end=each.end, batch="")
         else:
             found.append(each)
     return found
-
-
-def _alike(one: Stretch, other: Stretch) -> bool:
-    return one.side == other.side and one.again == other.again
 
 
 def _bar(axes: Axes, number: int, side: str, begin: int, end: int, *, alpha: float, again: bool = False) -> None:
@@ -112,7 +108,7 @@ def _frame(axes: Axes, rows: int, begin: int, end: int) -> None:
     axes.set_yticks([row + 0.5 for row in range(rows)], [str(row) for row in range(rows)])
     axes.tick_params(axis="y", length=0)
     axes.axvline(0, color=INK, linewidth=1.6)
-    axes.annotate("seam", (0, -NAME_PX / ROW_PX), (4, -2), textcoords="offset points", va="top", fontweight="bold")
+    note(axes, "seam", (0, -NAME_PX / ROW_PX), (4, -2), va="top", fontweight="bold")
     axes.xaxis.set_major_formatter(SHORT)
     axes.set_ylabel("partition")
     axes.set_xlabel("records before and behind the seam")

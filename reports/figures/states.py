@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from reports.figures.style import BLUE, GREEN, INK, MUTED, RED, SHORT, Sheet
+from reports.figures.style import BLUE, GREEN, INK, MUTED, RED, SHORT, Sheet, note
 
 PANEL_PX, LEGEND_PX, NAME_PX = 190.0, 22.0, 17.0
 BAR = 0.26  # of the distance to the next state
@@ -69,16 +69,8 @@ def _blows(axes: Axes, blows: Sequence[Blow], states: int) -> None:
     for number, blow in enumerate(blows):
         x, left = blow.before - 0.5, blow.before <= states / 2
         axes.axvline(x, color=RED, linewidth=1.2)
-        axes.annotate(
-            blow.label,
-            (x, 1.0),
-            (4 if left else -4, -NAME_PX * number),
-            xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="left" if left else "right",
-            va="top",
-            fontsize=10,
-        )
+        apart = (4 if left else -4, -NAME_PX * number)
+        note(axes, blow.label, (x, 1.0), apart, xycoords=("data", "axes fraction"), va="top", fontsize=10)
 
 
 def _frame(axes: Axes, states: Sequence[Held], narrow: bool) -> None:

@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from harness.util.texts import three_digits
@@ -176,16 +177,12 @@ def _for_page(text: str, prefix: str, tooltips: Mapping[str, str]) -> str:
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    text = re.sub(r"#[0-9a-f]{6}\b", lambda m: _variable(m[0]), text)
+    text = re.sub(r"#[0-9a-f]{6}\b", lambda m: f"var({VARIABLES[m[0]]})" if m[0] in VARIABLES else m[0], text)
     for gid, tooltip in tooltips.items():
         head = f'<g id="{prefix}-{gid}">'
         text = text.replace(head, f"{head}<title>{escape(tooltip)}</title>", 1)
     head = re.sub(r' (?:width|height|version|xmlns(?::xlink)?)="[^"]*"', "", text[: text.index(">")])
     return f'{head} xmlns:xlink="http://www.w3.org/1999/xlink" aria-hidden="true"{text[text.index(">") :]}'.strip()
-
-
-def _variable(colour: str) -> str:
-    return f"var({VARIABLES[colour]})" if colour in VARIABLES else colour
 
 
 def short(value: float) -> str:
@@ -206,14 +203,18 @@ def log_ticks(axes: Axes, *, few: bool = False) -> None:
 def line_of_objective(axes: Axes, name: str, ms: float) -> None:
     """Draw the line above which a latency is too long."""
     axes.axhline(ms, color=MUTED, linestyle=(0, (4, 2)), linewidth=1.0)
-    axes.annotate(
-        f"{name}: {duration(ms)}",
-        (0, ms),
-        (3, 3),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        color=MUTED,
-    )
+    note(axes, f"{name}: {duration(ms)}", (0, ms), (3, 3), xycoords=("axes fraction", "data"), color=MUTED)
+
+
+def note(axes: Axes, text: str, at: tuple[float, float], apart: tuple[float, float], **style: Any) -> None:
+    """Write a text so many points apart from a place: left of it, it ends there."""
+    side = "right" if apart[0] < 0 else "left"
+    axes.annotate(text, at, apart, textcoords="offset points", ha=side, **style)
+
+
+def mark(colour: str, shape: str, label: str) -> Line2D:
+    """Return a mark for a legend."""
+    return Line2D([], [], color=colour, marker=shape, linestyle="", markersize=6, label=label)
 
 
 def duration(ms: float) -> str:

@@ -21,6 +21,7 @@ from reports.figures.style import (
     Sheet,
     line_of_objective,
     log_ticks,
+    note,
     short,
 )
 
@@ -166,13 +167,5 @@ def _name_zone(axes: Axes, knee: Knee | None, top: float, narrow: bool) -> None:
     text = f"at least {short(knee.held_per_s)}/s, generator-limited"
     if knee.failed_per_s is not None:
         text = f"{short(knee.held_per_s)} to {short(knee.failed_per_s)}/s" + ("" if narrow else f": {knee.words}")
-    axes.annotate(
-        text,
-        (beyond if right else knee.held_per_s, 1),
-        (4 if right else -4, -4),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        ha="left" if right else "right",
-        va="top",
-        color=INK,
-    )
+    at, apart = ((beyond, 1), (4, -4)) if right else ((knee.held_per_s, 1), (-4, -4))
+    note(axes, text, at, apart, xycoords=("data", "axes fraction"), va="top", color=INK)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from reports.figures.style import DURATION, INK, MUTED, PAPER, RED, SHORT, Sheet, log_ticks
+from reports.figures.style import DURATION, INK, MUTED, PAPER, RED, SHORT, Sheet, log_ticks, note
 
 PANEL_PX = 104
 LEGEND_PX = 14  # a narrow panel has its legend on lines of its own
@@ -58,7 +58,7 @@ def draw(seconds: NDArray[np.float64], panels: Sequence[Panel], bands: Sequence[
     bands = sorted(bands, key=lambda band: band.from_s)
     names = [textwrap.wrap(band.label, NARROW_NAME_SIGNS if sheet.narrow else NAME_SIGNS) for band in bands]
     heights = [NAME_PX * sum(map(len, names)) + 6.0] * bool(bands)
-    heights += [_height_px(panel, sheet.narrow) for panel in panels]
+    heights += [float(PANEL_PX + LEGEND_PX * _legend_lines(panel, sheet.narrow)) for panel in panels]
     axes = sheet.rows(heights)
     axes[-1].set_xlim(float(seconds.min()) - 0.5, float(seconds.max()) + 0.5)
     for each, panel in zip(axes[-len(panels) :], panels, strict=True):
@@ -86,10 +86,6 @@ def _panel(axes: Axes, seconds: NDArray[np.float64], panel: Panel, narrow: bool)
             columnspacing=1.0,
             handletextpad=0.4,
         )
-
-
-def _height_px(panel: Panel, narrow: bool) -> float:
-    return float(PANEL_PX + LEGEND_PX * _legend_lines(panel, narrow))
 
 
 def _legend_lines(panel: Panel, narrow: bool) -> int:
@@ -135,14 +131,6 @@ def _name(axes: Axes, bands: Sequence[Band], names: Sequence[Sequence[str]]) -> 
         if band.landed_s is not None:
             axes.plot(band.landed_s, middle, marker="v", markersize=4, color=band.colour)
         left = band.from_s < low + 0.5 * (high - low)
-        axes.annotate(
-            "\n".join(lines),
-            (band.from_s, middle),
-            (5 if left else -5, 0),
-            textcoords="offset points",
-            ha="left" if left else "right",
-            va="center",
-            color=INK,
-            fontsize=10,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
-        )
+        at, apart = (band.from_s, middle), (5 if left else -5, 0)
+        ground = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+        note(axes, "\n".join(lines), at, apart, va="center", color=INK, fontsize=10, bbox=ground)

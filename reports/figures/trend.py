@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from textwrap import shorten
 
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet
+from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet, mark
 
 PANEL_PX, LEGEND_PX = 120.0, 24.0
 WIDE_LETTERS, NARROW_LETTERS = 90, 38
@@ -56,18 +55,14 @@ def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
     last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
     last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _day(index, days)))
     last.set_xlabel("gates, by date")
-    marks = [_mark(colour, shape, answer) for answer, (colour, shape) in MARKS.items()]
-    marks.append(_mark(INK, "x", WITHOUT))
+    marks = [mark(colour, shape, answer) for answer, (colour, shape) in MARKS.items()]
+    marks.append(mark(INK, "x", WITHOUT))
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
 
 
 def _day(index: float, days: Sequence[str]) -> str:
     """Empty for a tick that is not at a gate."""
     return days[int(index)] if index in range(len(days)) else ""
-
-
-def _mark(colour: str, shape: str, label: str) -> Line2D:
-    return Line2D([], [], color=colour, marker=shape, linestyle="", markersize=6, label=label)
 
 
 def _draw(panel: Panel, axes: Axes) -> None:

@@ -18,7 +18,7 @@ def section(evidence: Evidence) -> Section:
     measurement = evidence.measurement
     if not measurement.cost:
         raise MissingEvidence("the CPU use of this run's processes was not recorded, so its cost is not known")
-    bars = bars_of(measurement)
+    bars = tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE))
     rate_per_s = measurement.offered_per_s
     title = f"CPU seconds per million events, at {rate_per_s:,.0f} events/s"
     told = ", ".join(f"{bar.part} {three_digits(bar.user_s + bar.system_s)}" for bar in bars)
@@ -28,10 +28,6 @@ def section(evidence: Evidence) -> Section:
         picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, rate_per_s, sheet)),
         text=tuple(_text(measurement)),
     )
-
-
-def bars_of(measurement: Measurement) -> tuple[cost.Bar, ...]:
-    return tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE))
 
 
 def _bar(each: Cost) -> cost.Bar:

@@ -46,6 +46,11 @@ def section(evidence: Evidence) -> Section:
     )
 
 
+def machine(environment: Mapping[str, Any], called: str = "machine") -> Section:
+    """Return the section with the machine and the versions of an experiment."""
+    return Section(called, "Machine and versions", tables=(Table(("", ""), tuple(flat(environment))),))
+
+
 def _own(evidence: Evidence) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """The job's own settings, and a message if they are missing."""
     try:

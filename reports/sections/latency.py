@@ -49,7 +49,9 @@ def section(evidence: Evidence) -> Section:
         text=tuple(_text(measurement)),
         tables=(
             Table(COLUMNS, tuple(_rows(measurement))),
-            Table(("way", "how exact"), _exact(measurement), OTHERS, True),
+            Table(
+                ("way", "how exact"), tuple((each.way, _sentence(each)) for each in measurement.latency), OTHERS, True
+            ),
         ),
     )
 
@@ -120,10 +122,6 @@ def _text(measurement: Measurement) -> Iterator[str]:
         yield f"{never:.2%} of the cells never reached their final value, {dipped:.2%} went back at some time."
     if measurement.outside_ends:
         yield from outside.sentences(measurement.outside_ends)
-
-
-def _exact(measurement: Measurement) -> tuple[tuple[str, ...], ...]:
-    return tuple((each.way, _sentence(each)) for each in measurement.latency)
 
 
 def _sentence(each: Latency) -> str:

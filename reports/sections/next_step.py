@@ -4,10 +4,12 @@ of page.
 
 from __future__ import annotations
 
+import functools
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
+from typing import ParamSpec
 
 from harness.experiments import compare
 from harness.experiments.chaos import Card, ChaosCase, Seen
@@ -21,14 +23,21 @@ from reports.evidence import Evidence
 from reports.page import Section, Table
 from reports.sections import reproduce
 
+P = ParamSpec("P")
 Step = tuple[str, str]  # the question, and the command that answers it
 TITLE = "Next steps"
 MORE_PATIENCE = 3.0  # as the sentence of a starved run advises
 HARD = ("kill@offset=50%", "pause(for=5s)@t>=10s", "redis-restart-empty@t>=10s")
 
 
-def _section(steps: Iterable[Step]) -> Section:
-    return Section("next", TITLE, tables=(Table(("to see", "command"), tuple(steps)),))
+def _section(steps_of: Callable[P, Iterator[Step]]) -> Callable[P, Section]:
+    """Decorate a function that yields steps, so that it returns their section."""
+
+    @functools.wraps(steps_of)
+    def section_of(*args: P.args, **kwargs: P.kwargs) -> Section:
+        return Section("next", TITLE, tables=(Table(("to see", "command"), tuple(steps_of(*args, **kwargs))),))
+
+    return section_of
 
 
 def place_of(path: Path) -> str:
@@ -38,12 +47,9 @@ def place_of(path: Path) -> str:
     return shlex.quote("/".join(parts[len(parts) - 1 - parts[::-1].index(base) :]) if base else path.name)
 
 
-def section(evidence: Evidence) -> Section:
+@_section
+def section(evidence: Evidence) -> Iterator[Step]:
     """Return the section of one run. Experiments have `of_...` for each kind."""
-    return _section(_of_run(evidence))
-
-
-def _of_run(evidence: Evidence) -> Iterator[Step]:
     run = place_of(evidence.store.path)
     verdict = unless_missing(lambda: evidence.verdict)
     if verdict is None:
@@ -94,11 +100,8 @@ def chaos_of(engine: str) -> str:
     return shlex.join([COMMAND, "chaos", "--engine", engine, *(w for each in HARD for w in ("--fault", each))])
 
 
-def of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Section:
-    return _section(_of_chaos(path, card, missing))
-
-
-def _of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Iterator[Step]:
+@_section
+def of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Iterator[Step]:
     place = place_of(path)
     if missing:
         yield "the missing runs", f"{COMMAND} chaos --resume {place}"
@@ -111,11 +114,8 @@ def _of_chaos(path: Path, card: Card, missing: Sequence[ChaosCase]) -> Iterator[
         yield "every fault on every engine and sink", f"{COMMAND} chaos --tier nightly"
 
 
-def of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Section:
-    return _section(_of_search(path, engine, held=held, finished=finished))
-
-
-def _of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Iterator[Step]:
+@_section
+def of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Iterator[Step]:
     if not finished:
         yield "the rest of this search", f"{COMMAND} search --resume {place_of(path)}"
     if not held:
@@ -128,11 +128,8 @@ def _of_search(path: Path, engine: str, *, held: bool, finished: bool) -> Iterat
     yield "whether it stays right under faults", chaos_of(engine)
 
 
-def of_comparison(path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool) -> Section:
-    return _section(_of_comparison(path, found, command, missing=missing, quick=quick))
-
-
-def _of_comparison(
+@_section
+def of_comparison(
     path: Path, found: compare.Table, command: Sequence[str], *, missing: int, quick: bool
 ) -> Iterator[Step]:
     if missing:
@@ -150,12 +147,9 @@ def _of_comparison(
         yield "the highest rate that each sustains", shlex.join([*command, "--search"])
 
 
-def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Section:
+@_section
+def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Iterator[Step]:
     """Return the section of a gate. `again` makes its command with changed arguments."""
-    return _section(_of_gate(path, found, again, budget_s))
-
-
-def _of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float) -> Iterator[Step]:
     if found.sides[HEAD].outcome is Outcome.FAIL:
         run = f"{place_of(path)}/{shlex.quote(found.sides[HEAD].run)}"
         yield "the verdict on the files of the head, judged again", f"{COMMAND} recheck {run}"

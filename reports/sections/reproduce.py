@@ -17,31 +17,10 @@ from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, Us
 from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.page import Section
-from reports.screen import kind_of
 from workloads.registry import workload_of
 
-# Keys that are also flags of `run`; all others can only stand in a scenario file.
-FLAGS = (
-    *("engine", "sink", "rate", "duration", "warm_up", "backlog", "history", "seam", "backfill", "backfill_kill"),
-    *("seed", "campaigns", "partitions", "window"),
-    *(
-        "watermark",
-        "disorder",
-        "fault",
-        "states",
-        "client",
-        "kafka",
-        "kafka_config",
-        "redis",
-        "redis_prefix",
-        "reset",
-        "master",
-        "checkpoint",
-        "conf",
-        "web",
-    ),
-    *("objective_p99_ms", "time", "patience", "checksum", "archive", "workload"),
-)
+# Keys that are no flags of `run` and can only stand in a scenario file.
+IN_FILES = ("profile", "servers", "probes", "late_dropped_max", "requires", "lag_budget_ms", "trigger")
 ALWAYS = ("engine", "seed")  # written even with their default, so that readers need not know it
 
 
@@ -101,6 +80,13 @@ def section(evidence: Evidence) -> Section:
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
 
 
+def kind_of(tape: TapeSpec) -> str:
+    """Name the part of the tape that comes before the load."""
+    if tape.history_ms:
+        return "history and backlog" if tape.backlog_ms else "history"
+    return "backlog" if tape.waits else "warm-up"
+
+
 def hidden(redis: str) -> list[str]:
     """Return a remark if the address of Redis is not complete."""
     return ["The address of Redis contained a password or options, which are not stored."] if HIDDEN in redis else []
@@ -135,7 +121,7 @@ def _without_a_load(recipe: Recipe) -> Recipe:
 def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
     """Return a command if flags are enough, else a file."""
     command = _shortest(Recipe(spec.scenario, keys_of(spec, manifest), in_file=False), spec, manifest)
-    if set(command.keys) <= set(FLAGS) and not differences(command.resolve(manifest), spec):
+    if not set(command.keys) & set(IN_FILES) and not differences(command.resolve(manifest), spec):
         return command
     return _shortest(Recipe(spec.scenario, keys_of(spec, manifest), in_file=True), spec, manifest)
 
@@ -143,7 +129,7 @@ def recipe_of(spec: RunSpec, manifest: EngineManifest) -> Recipe:
 def _shortest(recipe: Recipe, spec: RunSpec, manifest: EngineManifest) -> Recipe:
     """Drop each key that changes nothing, beginning with keys that would need a file."""
     unlike = differences(recipe.resolve(manifest), spec)
-    for key in sorted(recipe.keys, key=lambda key: key in FLAGS):
+    for key in sorted(recipe.keys, key=lambda key: key not in IN_FILES):
         shorter = recipe.without(key)
         if key not in ALWAYS and differences(shorter.resolve(manifest), spec) == unlike:
             recipe = shorter

@@ -45,11 +45,15 @@ ANCHORS = anchors_of(PAGE)
 
 
 def words_of(source: str) -> Iterator[str]:
-    """The words that a check may give: by name, or at the fourth place of its result."""
+    """The words that a check may give: by name, or at the fourth place of its result. `failed` has it at the fifth
+    place, or takes the name of the check.
+    """
     for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
         given = [each.value for each in call.keywords if each.arg == "word"]
         if isinstance(call.func, ast.Name) and call.func.id == "CheckResult":
             given += call.args[3:4]
+        if isinstance(call.func, ast.Name) and call.func.id == "failed":
+            given += call.args[4:5] or call.args[:1]
         for text in (node for value in given for node in ast.walk(value)):
             if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value:
                 yield text.value
@@ -96,7 +100,11 @@ def test_every_word_that_a_verdict_may_have_has_an_entry():
 def test_a_word_without_an_entry_is_found():
     (word,) = words_of('CheckResult("lost", Outcome.FAIL, "they are gone", word="evaporated")')
     (at_its_place,) = words_of('CheckResult("lost", Outcome.FAIL, "they are gone", "evaporated")')
+    told_by_engine = [
+        *words_of('failed("lost", "they are gone", 3, (), "evaporated")\nfailed("evaporated", "", 3, ())')
+    ]
 
+    assert [word, word] == told_by_engine
     assert word == at_its_place
     assert unexplained({word, "lost"}) == {"evaporated"}
     assert unexplained({"lost", "stuck"}, PAGE.replace("### `lost`\n", "")) == {"lost"}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.measuring import bursting as bursting_of
 from harness.rundir.store import Store
-from reports import bursting as words
 from reports.evidence import Evidence
+from reports.sections import bursts as words
 from reports.sections.bursts import longest_by_second
 
 SHAPE = """

@@ -11,9 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from harness.cli import app
 from harness.drivers import chaos as drive_chaos
 from harness.drivers import one_run, replay
 from harness.engines import fake
@@ -26,10 +24,12 @@ from harness.faults import evidence, registry
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Quantity, Recovery
-from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, RunSpec, UsageError, Verdict
+from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
 from reports import chaos_page
+from reports.card import of as card_of
 from reports.figures import guarantee
 from reports.page import render
+from tests.program.calls import invoked, kept, only
 
 KINDS = registry.FAULTS
 TEST_ENGINES = Path(__file__).parents[1] / "engines"
@@ -281,12 +281,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(one_run, "write_page", lambda place, _: place.write_bytes("report.html", b""))
     rows = "[[cases]]\nengine = 'fake'\nsinks = ['absolute', 'increment']\nfaults = ['kill@c3:batch=3']\n"
     (tmp_path / MINE).write_text(f"# two\ntwins = true\n{rows}")
-    return lambda *arguments: CliRunner().invoke(app.app, [*map(str, arguments)], catch_exceptions=False)
-
-
-def only(folder):
-    (path,) = folder.iterdir()
-    return path
+    return invoked
 
 
 def test_a_whole_experiment_ends_in_the_card_in_all_its_forms(call, tmp_path):
@@ -318,7 +313,7 @@ def test_what_a_sink_claims_is_said_by_the_job_of_the_question(tmp_path):
     settings = {"keys": {}, "flags": {"workload": "enrichment"}}
     Folder(tmp_path).save("chaos", settings=settings, done=[Ran(case, Seen.EXACTLY_ONCE, "all counted")])
 
-    (cell,) = drive_chaos.card_of(Folder(tmp_path)).cells
+    (cell,) = card_of(Folder(tmp_path)).cells
 
     assert cell.claim == manifests.load("spark-tws", "enrichment").sink("kafka").guarantee
 
@@ -327,7 +322,7 @@ def test_the_page_of_a_chaos_says_when_where_and_how_and_shows_it(call, tmp_path
     monkeypatch.setattr(environment, "describe", lambda: {"machine": "a PDP-11", "packages": {"numpy": "2.4"}})
     call("chaos", "--tier", MINE, *FAST, "--seed", "7")
     path = only(tmp_path / "experiments")
-    page = chaos_page.page_of(chaos_page.read(Folder(path), drive_chaos.card_of(Folder(path))))
+    page = chaos_page.page_of(chaos_page.read(Folder(path)))
     tables = {section.id: section.tables for section in page.sections}
 
     assert re.search(r"seed 7, .*rate 200.*, 20\d\d-\d\d-\d\d \d\d:\d\d", page.subtitle)
@@ -471,26 +466,19 @@ def test_a_fault_under_which_the_harness_breaks_is_unknown_and_the_others_go_on(
 def test_an_experiment_that_was_broken_off_goes_on_where_it_was(call, tmp_path, third_breaks_off):
     call("chaos", "--tier", MINE, *FAST)
     path = only(tmp_path / "experiments")
-    assert len(json.loads((path / "experiment.json").read_text())["done"]) == 2
+    assert len(kept(path)["done"]) == 2
     done = call("chaos", "--resume", path)
 
     assert done.exit_code == Exit.PASS
     assert len(third_breaks_off) == 5, "the broken one was made again, and no other"
 
 
-def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
-    address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "check_external", lambda _: None)
-
-    def claimed(spec: RunSpec, _: object) -> list[str]:
-        seen.append(spec.redis)
-        return []
-
-    monkeypatch.setattr(one_run, "claim_external", claimed)
+def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, redis_claims):
+    address = "redis://:geheim@host:6379/1"
     call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--redis", address, "--reset")
     path = only(tmp_path / "experiments")
 
-    assert set(seen) == {address}
+    assert set(redis_claims) == {address}
     assert "redis://***@host:6379/1" in (path / "report.html").read_text()
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
     with pytest.raises(UsageError, match="are not stored"):
@@ -518,7 +506,7 @@ def test_a_password_of_redis_in_a_tier_is_in_no_file_either(call, tmp_path, monk
 def test_rounds_take_the_next_seeds_each_with_its_twin(call, tmp_path):
     call("chaos", "--tier", MINE, *FAST, "--sink", "absolute", "--repeat", "2", "--seed", "7")
 
-    done = json.loads((only(tmp_path / "experiments") / "experiment.json").read_text())["done"]
+    done = kept(only(tmp_path / "experiments"))["done"]
     assert [(each["case"]["fault"], each["case"]["seed"]) for each in done] == [
         ("none", 7),
         ("kill@c3:batch=3", 7),

@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
-from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.drivers import one_run
@@ -22,6 +21,7 @@ from harness.rundir.store import Store
 from harness.terminal.command_end import ended
 from reports import result as results
 from reports import screen
+from tests.program.calls import invoked, only
 from workloads.ad_impressions.schema import AD_TYPES, EVENT_TYPES
 from workloads.base import NO_EVENT
 
@@ -35,16 +35,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)  # the real one asks Java for its version
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing is slow, and has tests of its own
-
-    def run(*arguments):
-        return CliRunner().invoke(app.app, [*map(str, arguments)], catch_exceptions=False)
-
-    return run
-
-
-def only_run(tmp_path):
-    (path,) = (tmp_path / "runs").iterdir()
-    return path
+    return invoked
 
 
 def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
@@ -53,7 +44,7 @@ def test_a_good_run_passes_and_leaves_its_reports(call, tmp_path):
     assert done.exit_code == Exit.PASS
     assert done.stdout.startswith("PASS  ")
     assert "slack    0" in done.stdout
-    path = only_run(tmp_path)
+    path = only(tmp_path / "runs")
     suite = ET.parse(path / "junit.xml").getroot()[0]
     assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "0", "0")
     assert "## streamgauge: PASS" in (path / "summary.md").read_text()
@@ -64,7 +55,7 @@ def test_every_file_of_a_run_is_explained(call, tmp_path):
     call("run", *FAST)
 
     section = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8").split("\n## ")[0]
-    assert [path.name for path in only_run(tmp_path).iterdir() if f"`{path.name}" not in section] == []
+    assert [path.name for path in only(tmp_path / "runs").iterdir() if f"`{path.name}" not in section] == []
 
 
 def test_the_last_screen_fits_a_terminal(call, tmp_path):
@@ -97,14 +88,14 @@ def test_unknown_is_an_error_in_junit_never_skipped(call, tmp_path):
     done = call("run", *FAST, "--fault", "kill@c3:batch=99999")
 
     assert done.exit_code == Exit.UNKNOWN
-    suite = ET.parse(only_run(tmp_path) / "junit.xml").getroot()[0]
+    suite = ET.parse(only(tmp_path / "runs") / "junit.xml").getroot()[0]
     assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
     assert suite.find("testcase[@name='fault']/error") is not None
 
 
 def test_recheck_says_the_same_and_ls_lists_it(call, tmp_path):
     first = call("run", *FAST, "--sink", "increment")
-    again = call("recheck", only_run(tmp_path))
+    again = call("recheck", only(tmp_path / "runs"))
     listed = call("ls")
 
     assert again.exit_code == first.exit_code == Exit.FAIL
@@ -115,7 +106,7 @@ def test_recheck_says_the_same_and_ls_lists_it(call, tmp_path):
 
 def test_a_run_that_was_broken_off_is_unknown_and_says_what_is_missing(call, tmp_path, monkeypatch):
     call("run", *FAST)
-    path = only_run(tmp_path)
+    path = only(tmp_path / "runs")
     (path / "verdict.json").unlink()
     monkeypatch.setattr(Store, "alive", lambda _: False)
 
@@ -134,19 +125,19 @@ def test_a_run_that_was_broken_off_is_unknown_and_says_what_is_missing(call, tmp
 
 def test_a_run_that_still_goes_on_is_not_judged(call, tmp_path):
     call("run", *FAST)
-    (only_run(tmp_path) / "verdict.json").unlink()
+    (only(tmp_path / "runs") / "verdict.json").unlink()
 
     with pytest.raises(UsageError, match="still running"):
-        call("recheck", only_run(tmp_path))
+        call("recheck", only(tmp_path / "runs"))
 
 
 def test_a_schema_from_the_future_is_refused_by_name(call, tmp_path):
     call("run", *FAST)
-    owner = only_run(tmp_path) / "owner.json"
+    owner = only(tmp_path / "runs") / "owner.json"
     owner.write_text(owner.read_text().replace(f'"schema": {SCHEMA_VERSION}', '"schema": 99'))
 
     with pytest.raises(UsageError, match="schema 99"):
-        call("recheck", only_run(tmp_path))
+        call("recheck", only(tmp_path / "runs"))
 
 
 def test_a_folder_that_is_no_run_is_refused(call, tmp_path):
@@ -176,13 +167,13 @@ def test_the_tape_can_be_looked_at(call, preset):
 @pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
 def test_the_log_of_a_run_is_written_with_names(call, tmp_path, file):
     call("run", "--disorder", "storm", *FAST)
-    done = call("tape", "--of", only_run(tmp_path), "--out", tmp_path / file)
+    done = call("tape", "--of", only(tmp_path / "runs"), "--out", tmp_path / file)
     rows = [
         {name: value or None for name, value in row.items()}
         for row in (csv.read_csv if file.endswith(".csv") else pq.read_table)(tmp_path / file).to_pylist()
     ]
 
-    coded = Store.open(only_run(tmp_path)).read_table("log.parquet").to_pylist()
+    coded = Store.open(only(tmp_path / "runs")).read_table("log.parquet").to_pylist()
     assert done.stdout.startswith(f"{len(coded):,} records of ")
     assert [row["event_id"] for row in rows] == [f"{row['event_id']:012x}" for row in coded]
     assert {row["sender"] == "harness" for row in rows} == {True, False}
@@ -210,7 +201,7 @@ def test_what_is_written_of_a_run_and_where_is_said(call, tmp_path, arguments, s
     call("run", *FAST)
 
     with pytest.raises(UsageError, match=sentence):
-        call("tape", *(only_run(tmp_path) if word == "RUN" else word for word in arguments))
+        call("tape", *(only(tmp_path / "runs") if word == "RUN" else word for word in arguments))
 
 
 @pytest.mark.parametrize(

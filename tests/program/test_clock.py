@@ -24,7 +24,7 @@ from harness.measuring import measure, recovery
 from harness.measuring.measurement import Lack
 from harness.metering import clock_steps
 from harness.metering.clock_steps import AWAY_MS, KIND, POLL_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
-from harness.model import HarnessError, Outcome
+from harness.model import Outcome
 from harness.results.sampler import PlainObserver
 from harness.rundir.store import Store
 from harness.runner.run import run
@@ -147,16 +147,6 @@ def test_a_machine_that_slept_did_not_step_although_its_clock_went_on():
 def test_a_harness_that_did_not_run_was_away():
     assert noticed(Reading(POLL_MS + AWAY_MS - 1, 0, 0)) == []
     assert noticed(Reading(POLL_MS + AWAY_MS, 0, 0)) == [("away", AWAY_MS, 0)]
-
-
-def test_figures_by_the_times_of_files_are_refused_when_the_clock_stepped():
-    first = Reading(0, 0, 0)
-    clock_steps.refuse_stepped(first, Reading(60_000, STEP_MS - 1, 0), "parse: fast")  # long, and no step
-
-    with pytest.raises(HarnessError, match=r"parse: fast was .* clock was set back by 3[.]0 s"):
-        clock_steps.refuse_stepped(first, Reading(60_000, -3000, 0), "parse: fast")
-    with pytest.raises(HarnessError, match=r"the machine slept for 60[.]0 s"):
-        clock_steps.refuse_stepped(first, Reading(60_000, 60_000, 60_000), "parse: fast")
 
 
 def test_what_the_watch_notices_is_in_the_history_at_once(tmp_path):

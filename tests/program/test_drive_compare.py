@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from harness import __version__
-from harness.cli import app
 from harness.drivers import compare as drive_compare
 from harness.drivers import one_run
 from harness.engines import environments
@@ -21,9 +19,10 @@ from harness.experiments.compare import Leg
 from harness.experiments.folder import FILE, Folder
 from harness.experiments.searching import search
 from harness.install import environment
-from harness.model import Exit, RunSpec, UsageError
+from harness.model import Exit, UsageError
 from reports import compare_page, compared
 from tests.program import pages
+from tests.program.calls import invoked, kept, only
 
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "100", "--duration", "10s"]
 
@@ -36,26 +35,17 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(compare, "with_reference", tuple)  # which would be a process on a real Kafka
     quick = replace(compare.QUICK, catch_up_per_s=200.0, warm_s=3, frozen_s=5)
     monkeypatch.setattr(compare, "QUICK", quick)
-    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+    return lambda *arguments: invoked(*FAST, "--quick", *arguments)
 
 
 def resume(path, *arguments):
-    return CliRunner().invoke(app.app, ["compare", "--resume", str(path), *arguments], catch_exceptions=False)
-
-
-def only_experiment(tmp_path):
-    (path,) = (tmp_path / "experiments").iterdir()
-    return path
-
-
-def kept(path):
-    return json.loads((path / "experiment.json").read_text())
+    return invoked("compare", "--resume", path, *arguments)
 
 
 def test_each_leg_is_run_and_kept_and_told(call, tmp_path):
     done = call("--json")
 
-    told, path = json.loads(done.stdout), only_experiment(tmp_path)
+    told, path = json.loads(done.stdout), only(tmp_path / "experiments")
     assert done.exit_code == told["exit"] == Exit.PASS
     assert [each["case"]["leg"] for each in kept(path)["done"]] == list(Leg)
     assert {each["run"] for each in kept(path)["done"]} == {f"runs/{run.name}" for run in (path / "runs").iterdir()}
@@ -65,7 +55,7 @@ def test_each_leg_is_run_and_kept_and_told(call, tmp_path):
 
 def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
     call()
-    path = only_experiment(tmp_path)
+    path = only(tmp_path / "experiments")
     page = compare_page.page_of(compared.read(Folder(path)))
 
     assert [section.id for section in page.sections] == [
@@ -95,7 +85,7 @@ def test_the_page_is_whole_and_names_what_differs(call, tmp_path):
 def test_an_objective_is_that_of_the_steady_leg_and_hides_no_figures(call, tmp_path):
     done = call("--objective-p99-ms", "1", "--json")
 
-    told, runs = json.loads(done.stdout), kept(only_experiment(tmp_path))["done"]
+    told, runs = json.loads(done.stdout), kept(only(tmp_path / "experiments"))["done"]
     assert [each["outcome"] for each in runs] == ["FAIL", "PASS", "PASS"]
     assert done.exit_code == Exit.FAIL
     [row] = told["engines"]
@@ -106,7 +96,7 @@ def test_an_objective_is_that_of_the_steady_leg_and_hides_no_figures(call, tmp_p
 def test_a_watermark_that_is_asked_for_is_that_of_every_leg(call, tmp_path):
     call("--watermark", "90s")
 
-    specs = [json.loads(file.read_text()) for file in only_experiment(tmp_path).glob("runs/*/spec.json")]
+    specs = [json.loads(file.read_text()) for file in only(tmp_path / "experiments").glob("runs/*/spec.json")]
     assert [spec["watermark_ms"] for spec in specs] == [90_000] * len(Leg)
 
 
@@ -121,36 +111,29 @@ def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatc
 
     monkeypatch.setattr(one_run, "drive", second_breaks_off)
     call()
-    first = kept(only_experiment(tmp_path))["done"]
-    unfinished = compared.read(Folder(only_experiment(tmp_path))).found
-    early = CliRunner().invoke(app.app, ["report", str(only_experiment(tmp_path))], catch_exceptions=False)
-    done = resume(only_experiment(tmp_path), "--json")
+    first = kept(only(tmp_path / "experiments"))["done"]
+    unfinished = compared.read(Folder(only(tmp_path / "experiments"))).found
+    early = invoked("report", str(only(tmp_path / "experiments")))
+    done = resume(only(tmp_path / "experiments"), "--json")
 
     assert len(first) == 1
     assert unfinished.sentence == "all 1 engines counted right in every run that was made; 2 runs are missing"
     assert unfinished.rows[0].sentence.startswith("not run: catch-up, seed ")
     assert early.exit_code == Exit.PASS
-    assert Path(early.stdout.splitlines()[0]) == only_experiment(tmp_path) / "report.html"
+    assert Path(early.stdout.splitlines()[0]) == only(tmp_path / "experiments") / "report.html"
     assert done.exit_code == Exit.PASS
-    assert kept(only_experiment(tmp_path))["done"][:1] == first
+    assert kept(only(tmp_path / "experiments"))["done"][:1] == first
     assert len(runs) == 1 + len(Leg)
 
 
-def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch):
-    address, seen = "redis://:geheim@host:6379/1", []
-    monkeypatch.setattr(one_run, "check_external", lambda _: None)
-
-    def claimed(spec: RunSpec, _: object) -> list[str]:
-        seen.append(spec.redis)
-        return []
-
-    monkeypatch.setattr(one_run, "claim_external", claimed)
+def test_a_password_of_redis_reaches_every_run_and_no_file(call, tmp_path, monkeypatch, redis_claims):
+    address = "redis://:geheim@host:6379/1"
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
     call("--search", "--redis", address, "--reset")
-    path = only_experiment(tmp_path)
+    path = only(tmp_path / "experiments")
 
-    assert set(seen) == {address}
-    assert len(seen) > len(Leg)
+    assert set(redis_claims) == {address}
+    assert len(redis_claims) > len(Leg)
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
     page = compare_page.page_of(compared.read(Folder(path)))
     (curves,) = (each for each in page.sections if each.id == "throughput")
@@ -174,7 +157,7 @@ def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypa
 
     name = "ENGINES" if arguments == ["fake"] else arguments[0]
     with pytest.raises(UsageError, match=f"{name.replace('--no-', '--')} can't be combined with --resume"):
-        resume(only_experiment(tmp_path), *arguments)
+        resume(only(tmp_path / "experiments"), *arguments)
 
 
 @pytest.mark.parametrize(
@@ -188,23 +171,23 @@ def test_what_is_asked_beside_resume_is_refused_by_name(call, tmp_path, monkeypa
 def test_one_of_another_version_is_not_gone_on_with(call, tmp_path, monkeypatch, damage, sentence):
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
     call()
-    found = kept(only_experiment(tmp_path))
+    found = kept(only(tmp_path / "experiments"))
     damage(found)
-    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+    (only(tmp_path / "experiments") / FILE).write_text(json.dumps(found))
 
     with pytest.raises(UsageError, match=sentence):
-        resume(only_experiment(tmp_path))
+        resume(only(tmp_path / "experiments"))
 
 
 def test_no_page_is_made_from_settings_that_are_not_whole(call, tmp_path, monkeypatch):
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
     call()
-    found = kept(only_experiment(tmp_path))
+    found = kept(only(tmp_path / "experiments"))
     del found["asked"]["settings"]["load_s"]
-    (only_experiment(tmp_path) / FILE).write_text(json.dumps(found))
+    (only(tmp_path / "experiments") / FILE).write_text(json.dumps(found))
 
     with pytest.raises(UsageError, match="differ in load_s"):
-        compared.read(Folder(only_experiment(tmp_path)))
+        compared.read(Folder(only(tmp_path / "experiments")))
 
 
 def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch):
@@ -214,7 +197,7 @@ def test_the_command_that_does_it_again_can_be_typed(call, tmp_path, monkeypatch
     said = ["--redis", "redis://host:6379/1", "--reset", "--conf", "misbehave=slow:9", "--objective-p99-ms", "9"]
     call(*said)
 
-    told = shlex.split(compare_page.command(compared.read(Folder(only_experiment(tmp_path)))))
+    told = shlex.split(compare_page.command(compared.read(Folder(only(tmp_path / "experiments")))))
     assert told[:4] == ["./streamgauge", "compare", "fake", "--quick"]
     assert " ".join(told[4:]).endswith("--reset --conf misbehave=slow:9 --objective-p99-ms 9")
 
@@ -253,11 +236,11 @@ def test_rounds_that_are_asked_for_are_made(call, tmp_path, monkeypatch):
     monkeypatch.setattr(drive_compare, "drive", lambda *_: None)
     call("--repeat", "2.0")
 
-    assert len(kept(only_experiment(tmp_path))["wanted"]) == 2 * len(Leg)
+    assert len(kept(only(tmp_path / "experiments"))["wanted"]) == 2 * len(Leg)
 
 
 def test_nothing_to_compare_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(UsageError, match="Name the engines to compare"):
-        CliRunner().invoke(app.app, ["compare"], catch_exceptions=False)
+        invoked("compare")

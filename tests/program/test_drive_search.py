@@ -11,15 +11,15 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.drivers import one_run
 from harness.drivers import search as drive_search
 from harness.engines import fake
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search, searched
 from harness.install import environment
-from harness.model import Exit, Outcome, RunSpec, Stopped, UsageError
+from harness.model import Exit, Outcome, Stopped, UsageError
 from harness.runner.rate_search_run import RateSearchRun
 from tests.program import pages
+from tests.program.calls import invoked, kept, only
 
 FAST = ["search", "--engine", "fake", "--window", "4s", "--campaigns", "5", *pages.SLOW_FAKE]
 
@@ -29,26 +29,17 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
-    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--quick", *arguments], catch_exceptions=False)
+    return lambda *arguments: invoked(*FAST, "--quick", *arguments)
 
 
 def resume(path, *arguments):
-    return CliRunner().invoke(app.app, ["search", "--resume", str(path), *arguments], catch_exceptions=False)
-
-
-def only_experiment(tmp_path):
-    (path,) = (tmp_path / "experiments").iterdir()
-    return path
-
-
-def kept(path):
-    return json.loads((path / "experiment.json").read_text())
+    return invoked("search", "--resume", path, *arguments)
 
 
 def test_a_search_offers_many_rates_to_one_engine_and_says_where_it_falls_behind(call, tmp_path):
     done = call("--json")
 
-    told, path = json.loads(done.stdout), only_experiment(tmp_path)
+    told, path = json.loads(done.stdout), only(tmp_path / "experiments")
     (life,) = kept(path)["lives"]
     rates = [rate["offered_per_s"] for rate in told["rates"]]
     assert done.exit_code == told["exit"] in (Exit.PASS, Exit.UNKNOWN)
@@ -73,7 +64,7 @@ def test_a_search_begins_at_five_times_the_rate_of_its_scenario_at_the_most(rate
 
 def test_wrong_counts_end_it_with_their_name_and_no_speed(call, tmp_path):
     bug = ["misbehave=drop:500" if word == "misbehave=slow:2000" else word for word in FAST]
-    done = CliRunner().invoke(app.app, [*bug, "--quick", "--json"], catch_exceptions=False)
+    done = invoked(*bug, "--quick", "--json")
 
     told = json.loads(done.stdout)
     assert (done.exit_code, told["verdict"]) == (Exit.FAIL, "FAIL")
@@ -95,7 +86,7 @@ def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_li
     monkeypatch.setattr(RateSearchRun, "_tick", stops)
     assert call().exit_code == Stopped(signal.SIGINT).exit_code
     monkeypatch.setattr(RateSearchRun, "_tick", whole)
-    path = only_experiment(tmp_path)
+    path = only(tmp_path / "experiments")
     (first,) = kept(path)["lives"]
     unfinished = searched.read(Folder(path)).found
     done = resume(path, "--json")
@@ -107,19 +98,12 @@ def test_one_that_is_stopped_judges_what_was_offered_and_goes_on_with_another_li
     assert [life["whole"] for life in json.loads(done.stdout)["lives"]] == [False, True]
 
 
-def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_path, monkeypatch):
-    address, seen = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none", []
-    monkeypatch.setattr(one_run, "check_external", lambda _: None)
-
-    def claimed(spec: RunSpec, _: object) -> list[str]:
-        seen.append(spec.redis)
-        return []
-
-    monkeypatch.setattr(one_run, "claim_external", claimed)
+def test_a_password_and_options_of_redis_reach_every_life_and_no_file(call, tmp_path, redis_claims):
+    address = "rediss://:geheim@host:6380/1?ssl_cert_reqs=none"
     call("--redis", address, "--reset")
-    path = only_experiment(tmp_path)
+    path = only(tmp_path / "experiments")
 
-    assert set(seen) == {address}
+    assert set(redis_claims) == {address}
     assert kept(path)["lives"]
     assert kept(path)["spec"]["redis"] == "rediss://***@host:6380/1?***"
     assert not [each for each in path.rglob("*") if each.is_file() and b"geheim" in each.read_bytes()]
@@ -166,8 +150,8 @@ def test_time_and_disk_are_told_by_part_before_and_after(call, tmp_path):
     before, after = done.stderr or done.output, done.output
     assert "  ladder             20 s of load" in before
     assert "  other steps        starting, draining," in before
-    (life,) = kept(only_experiment(tmp_path))["lives"]
+    (life,) = kept(only(tmp_path / "experiments"))["lives"]
     assert list(life["parts_s"]) == ["start", "load", "drain", "read", "judge", "measure"]
     assert life["parts_s"]["load"] > 50
     assert re.search(r"Engine run 1 took [\d.]+ min: start \d+ s, load \d+ s, ", after)
-    assert "Engine run 1 took" in (only_experiment(tmp_path) / "report.html").read_text()
+    assert "Engine run 1 took" in (only(tmp_path / "experiments") / "report.html").read_text()

@@ -29,6 +29,7 @@ from harness.services import owners
 from harness.terminal import command_end
 from harness.terminal.command_end import UnderWay, ended, flags_last, under_way
 from harness.util.wait import wait_until
+from tests.program.calls import exit_code
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
@@ -64,10 +65,6 @@ def elsewhere(tmp_path, monkeypatch, few_probes):
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)
 
 
-def call(*arguments: str) -> int:
-    return ended(arguments, lambda: app.called(arguments))
-
-
 def the_traceback(below: Path) -> str:
     (file,) = below.glob("traceback-*.txt")
     return file.read_text()
@@ -90,7 +87,7 @@ def test_what_nobody_foresaw_ends_every_command_alike(words, monkeypatch, capsys
     monkeypatch.setattr(manifest, "load", broken)  # of `engines` alone, which is a group ...
     monkeypatch.setattr(workload, "shipped", broken)  # ... as `workload` is
 
-    assert call(*words, "--json") == Exit.BROKEN
+    assert exit_code(*words, "--json") == Exit.BROKEN
 
     told, said = end_of(capsys)
     assert (told["command"], told["verdict"], told["exit"]) == (words[0], None, Exit.BROKEN)
@@ -119,7 +116,7 @@ def test_no_error_of_any_sort_looks_like_a_fail(error, monkeypatch, capsys, tmp_
 
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", broken)
 
-    assert call("ls", "--json") == Exit.BROKEN
+    assert exit_code("ls", "--json") == Exit.BROKEN
 
     told, _ = end_of(capsys)
     assert type(error).__name__ in told["error"]
@@ -153,7 +150,7 @@ def test_no_error_of_any_sort_looks_like_a_fail(error, monkeypatch, capsys, tmp_
 def test_a_mistake_is_one_object_too(words, place, capsys):
     asked = ["--json", *words] if place == "first" else [*words, "--json"]
 
-    assert call(*asked) == Exit.USAGE
+    assert exit_code(*asked) == Exit.USAGE
 
     told, said = end_of(capsys)
     assert (told["verdict"], told["exit"]) == (None, Exit.USAGE)
@@ -164,7 +161,7 @@ def test_a_mistake_is_one_object_too(words, place, capsys):
 
 def test_json_may_stand_anywhere_in_the_line(capsys):
     for words in (["--json", "ls"], ["ls", "--json"], ["--json", "ls", "--json"]):
-        assert call(*words) == Exit.PASS
+        assert exit_code(*words) == Exit.PASS
         assert json.loads(capsys.readouterr().out) == {"runs": [], "experiments": [], "exit": 0}
     assert flags_last(["engines", "--json", "add", "spark"]) == ["engines", "add", "spark", "--json"]
     assert flags_last(["test", "--", "--json"]) == ["test", "--", "--json"]
@@ -231,7 +228,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys):
     monkeypatch.setattr(Path, "home", nowhere)
     monkeypatch.delenv("XDG_STATE_HOME")
 
-    assert call("ls", "--json") == Exit.BROKEN
+    assert exit_code("ls", "--json") == Exit.BROKEN
 
     told, _ = end_of(capsys)
     assert told["error"].startswith("There is no home folder: HOME is not set")
@@ -260,7 +257,7 @@ def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
 
     monkeypatch.setattr(one_run, "run_nine_steps", broken)
 
-    assert call("run", *FAST, "--json") == code
+    assert exit_code("run", *FAST, "--json") == code
 
     told, said = end_of(capsys)
     (run,) = (tmp_path / "runs").iterdir()
@@ -269,7 +266,7 @@ def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
     if isinstance(error, KeyError):
         assert "never seen" in the_traceback(run / "logs")
     monkeypatch.setattr(store.Store, "alive", lambda _: False)
-    call("ls", "--json")
+    exit_code("ls", "--json")
     (listed,) = json.loads(capsys.readouterr().out)["runs"]
     assert (listed["run"], listed["state"]) == (run.name, state)
     assert listed["sentence"].startswith(why)
@@ -279,7 +276,7 @@ def test_a_run_that_was_killed_is_broken_off(monkeypatch, capsys, tmp_path):
     place = store.Store.create(tmp_path / "runs", "killed")
     monkeypatch.setattr(store.Store, "alive", lambda _: False)
 
-    call("ls", "--json")
+    exit_code("ls", "--json")
 
     (listed,) = json.loads(capsys.readouterr().out)["runs"]
     assert (listed["run"], listed["state"]) == (place.path.name, "broken off")
@@ -305,7 +302,7 @@ def test_an_experiment_that_is_stopped_says_how_it_goes_on_and_ls_lists_it(
     monkeypatch.setattr(one_run, "run_nine_steps", stopped)
     monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(sys.executable)))
 
-    assert call(*words, "--json") == 130
+    assert exit_code(*words, "--json") == 130
 
     told, said = end_of(capsys)
     (experiment,) = (tmp_path / below).iterdir()
@@ -314,20 +311,20 @@ def test_an_experiment_that_is_stopped_says_how_it_goes_on_and_ls_lists_it(
     assert next_step in said
     assert "so there is nothing to judge" in said
     assert "judges it" not in said
-    call("ls", "--json")
+    exit_code("ls", "--json")
     (listed,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (listed["experiment"], listed["state"]) == (experiment.name, "interrupted")
     assert listed["sentence"].startswith("by Ctrl-C; ")
-    call("ls", str(experiment), "--json")
+    exit_code("ls", str(experiment), "--json")
     (inside,) = json.loads(capsys.readouterr().out)["runs"]
     assert (inside["run"], inside["state"]) == (run.name, "running")  # its process is this one
 
 
 def test_a_finished_experiment_is_listed_with_its_verdict(capsys, tmp_path):
-    call("run", *FAST, "--repeat", "2")
+    exit_code("run", *FAST, "--repeat", "2")
     capsys.readouterr()
 
-    call("ls", "--json")
+    exit_code("ls", "--json")
 
     (listed,) = json.loads(capsys.readouterr().out)["experiments"]
     assert (listed["kind"], listed["state"]) == ("repeat", "PASS")
@@ -340,7 +337,7 @@ def test_an_experiment_of_an_older_version_or_a_torn_one_is_listed_too(capsys, t
     torn.save("chaos", done=[])
     (torn.path / "experiment.json").write_text("{")
 
-    call("ls")
+    exit_code("ls")
 
     said = capsys.readouterr().out
     assert "unknown" in said
@@ -424,7 +421,7 @@ def test_a_state_folder_that_cannot_be_written_is_one_sentence(how, tmp_path, mo
     else:
         monkeypatch.setattr("os.access", lambda _path, _mode: False)
 
-    code = call("run", "calm", "--engine", "fake", "--json")
+    code = exit_code("run", "calm", "--engine", "fake", "--json")
 
     told, said = end_of(capsys)
     assert code == told["exit"] == Exit.BROKEN

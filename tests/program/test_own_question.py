@@ -7,29 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import app
 from harness.drivers import chaos as drive_chaos
 from harness.drivers import compare as drive_compare
 from harness.experiments import chaos, compare
 from harness.model import Exit
-from harness.services import owners
-from harness.terminal.command_end import ended
 
 PAYMENTS = Path(__file__).resolve().parents[2] / "examples" / "payments"
 OWN = str(PAYMENTS)
 ASKED = ("--workload", OWN)
-
-
-@pytest.fixture
-def call(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(owners, "sweep", list)
-
-    def called(*arguments):
-        code = ended(arguments, lambda: app.called(arguments))
-        return code, *capsys.readouterr()
-
-    return called
 
 
 @pytest.mark.parametrize(
@@ -50,8 +35,8 @@ def call(monkeypatch, tmp_path, capsys):
         (["bench", *ASKED], "No such option: --workload"),
     ],
 )
-def test_what_does_not_work_is_said_in_a_sentence_and_nothing_is_started(call, tmp_path, words, answer):
-    code, told, _ = call(*words, "--json")
+def test_what_does_not_work_is_said_in_a_sentence_and_nothing_is_started(call_here, tmp_path, words, answer):
+    code, told, _ = call_here(*words, "--json")
 
     assert code == Exit.USAGE
     assert answer in json.loads(told)["error"]
@@ -73,14 +58,14 @@ def test_what_does_not_work_is_said_in_a_sentence_and_nothing_is_started(call, t
         ('"payments"\n', '"page_visits"\n', "an id of your own"),
     ],
 )
-def test_a_declaration_that_cannot_judge_starts_no_run(call, tmp_path, before, after, answer):
+def test_a_declaration_that_cannot_judge_starts_no_run(call_here, tmp_path, before, after, answer):
     own = tmp_path / "own"
     own.mkdir()
     text = (PAYMENTS / "workload.toml").read_text()
     assert before in text
     (own / "workload.toml").write_text(text.replace(before, after, 1))
 
-    code, told, _ = call("run", "--workload", "own", "--engine", OWN, "--json")
+    code, told, _ = call_here("run", "--workload", "own", "--engine", OWN, "--json")
 
     assert code == Exit.USAGE
     assert "own/workload.toml: " in json.loads(told)["error"]

@@ -589,7 +589,7 @@ def test_what_reproduces_a_run_resolves_to_the_same_run(scenario, flags):
 def test_the_flags_of_run_are_known_to_what_reproduces_it():
     accepted = set(inspect.signature(run).parameters)
 
-    assert set(reproduce.FLAGS) == {key for key in KEYS if key in accepted and key != "repeat"}
+    assert set(reproduce.IN_FILES) == set(KEYS) - accepted
 
 
 def test_shares_that_nobody_knows_are_not_told_as_none_at_all(good):

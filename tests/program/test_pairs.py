@@ -7,9 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
-from harness.cli import app
 from harness.drivers import pairs
 from harness.experiments.folder import Folder
 from harness.experiments.gating import gate
@@ -18,6 +16,7 @@ from harness.experiments.pairing import Pair
 from harness.install import environment
 from harness.model import Exit, HarnessError, Outcome, UsageError
 from reports import paired, pairs_page
+from tests.program.calls import invoked, only
 from tests.quick.test_pairing import RIGHT, rounds
 
 COSTS = {"quix": 1.0, "flink": 2.0, "spark": 6.0}
@@ -70,12 +69,7 @@ def call(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "planned", lambda *_: 4)
     monkeypatch.setattr(MadeUp, "made", 0)
     monkeypatch.setattr(MadeUp, "breaks_at", 0)
-    return lambda *arguments: CliRunner().invoke(app.app, ["compare", *arguments], catch_exceptions=False)
-
-
-def only(tmp_path):
-    (path,) = (tmp_path / "experiments").iterdir()
-    return path
+    return lambda *arguments: invoked("compare", *arguments)
 
 
 def test_three_engines_are_measured_in_pairs_and_agree(call, tmp_path):
@@ -86,7 +80,7 @@ def test_three_engines_are_measured_in_pairs_and_agree(call, tmp_path):
     found = {(each["pair"]["first"], each["pair"]["second"]): each["ratio"]["estimate"] for each in answer["pairs"]}
     assert found == pytest.approx({("spark", "flink"): 3.0, ("spark", "quix"): 6.0, ("flink", "quix"): 2.0}, rel=0.03)
     assert [each["agrees"] for each in answer["triangles"]] == [True]
-    assert (only(tmp_path) / "report.html").exists()
+    assert (only(tmp_path / "experiments") / "report.html").exists()
 
 
 def test_each_and_the_first(call):
@@ -108,7 +102,7 @@ def test_what_was_interrupted_goes_on_where_it_was(call, tmp_path):
     with pytest.raises(MemoryError):
         call("spark", "flink", "quix", "--pairs", "all")
     MadeUp.breaks_at = 0
-    path = only(tmp_path)
+    path = only(tmp_path / "experiments")
     before = paired.read(Folder(path)).found
     again = call("--resume", str(path), "--json")
 
@@ -130,12 +124,12 @@ def test_no_cost_of_what_is_wrong_or_ended(call, tmp_path, engine, exit_code, sa
     assert done.exit_code == exit_code
     assert pair["ratio"] is None
     assert said in pair["sentence"]
-    assert "no pair could be compared" in (only(tmp_path) / "report.html").read_text()
+    assert "no pair could be compared" in (only(tmp_path / "experiments") / "report.html").read_text()
 
 
 def test_the_page_shows_both_directions(call, tmp_path):
     call("spark", "quix", "--pairs", "all")
-    page = pairs_page.page_of(paired.read(Folder(only(tmp_path))))
+    page = pairs_page.page_of(paired.read(Folder(only(tmp_path / "experiments"))))
     (matrix,) = (section.tables[0] for section in page.sections if section.id == "matrix")
 
     assert [row[0] for row in matrix.rows] == ["spark", "quix"]

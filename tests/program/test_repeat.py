@@ -7,9 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from harness.cli import app
 from harness.config import plan
 from harness.drivers import one_run
 from harness.engines import fake
@@ -18,6 +16,7 @@ from harness.install import environment
 from harness.measuring.stats import quantiles
 from harness.model import Exit, Outcome, UsageError
 from reports import rounds as reports_rounds
+from tests.program.calls import invoked
 
 FAST = ["run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5"]
 
@@ -110,7 +109,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(one_run, "write_page", lambda *_: None)  # drawing takes longer than the runs
-    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, *arguments], catch_exceptions=False)
+    return lambda *arguments: invoked(*FAST, *arguments)
 
 
 def test_rounds_lie_in_one_experiment_and_json_holds_them_all(call, tmp_path):

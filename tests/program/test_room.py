@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.tape import Tape
-from harness.cli import app
 from harness.config import plan
 from harness.drivers import one_run
 from harness.drivers import search as drive_search
@@ -38,6 +37,7 @@ from harness.terminal.command_end import cache_folder, ended
 from harness.util.wait import wait_until
 from reports import saved
 from tests.program import pages
+from tests.program.calls import exit_code
 from tests.program.test_run import fake_run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -211,7 +211,7 @@ def test_rounds_that_fit_one_by_one_but_not_together_are_refused(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(owners, "sweep", list)
 
-    assert call(*FAST, "--repeat", "5") == Exit.BROKEN
+    assert exit_code(*FAST, "--repeat", "5") == Exit.BROKEN
 
     assert "not enough disk space for this run" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
@@ -239,10 +239,6 @@ def test_a_disk_without_files_left_is_full_whatever_is_free(tmp_path, monkeypatc
 
 
 # ---------------------------------------------------------------- When one is full
-
-
-def call(*arguments: str) -> int:
-    return ended(arguments, lambda: app.called(arguments))
 
 
 @pytest.fixture
@@ -285,7 +281,7 @@ def test_whichever_file_of_a_run_meets_a_full_disk_is_named(name, here, monkeypa
         pq, "ParquetWriter", lambda p, s, **more: full() if name in Path(p).name else writer(p, s, **more)
     )
 
-    assert call(*FAST, "--json") == Exit.BROKEN
+    assert exit_code(*FAST, "--json") == Exit.BROKEN
 
     said = capsys.readouterr()
     size = "" if name == "log.parquet" else " with 0."  # nobody knows it of a table that comes in parts
@@ -321,7 +317,7 @@ def test_a_full_disk_does_not_hide_why_a_run_ended(here, monkeypatch, capsys):
 
     monkeypatch.setattr(one_run, "run_nine_steps", broken)
 
-    assert call(*FAST) == Exit.BROKEN
+    assert exit_code(*FAST) == Exit.BROKEN
 
     assert "Kafka did not come up." in capsys.readouterr().err
 
@@ -329,7 +325,7 @@ def test_a_full_disk_does_not_hide_why_a_run_ended(here, monkeypatch, capsys):
 def test_the_page_of_a_run_that_meets_a_full_disk_costs_no_verdict(here, monkeypatch, capsys):
     monkeypatch.setattr(one_run, "write_page", full)
 
-    assert call(*FAST) == Exit.BROKEN
+    assert exit_code(*FAST) == Exit.BROKEN
 
     assert "A disk is full: No space left on device; " in capsys.readouterr().err
     (run,) = (here / "runs").iterdir()

@@ -6,14 +6,13 @@ import json
 import re
 
 import pytest
-from typer.testing import CliRunner
 
-from harness.cli import app
 from harness.engines.fake import FakeEngine
 from harness.experiments.searching import search
 from harness.install import environment
 from harness.model import Exit, Progress
 from tests.program import pages
+from tests.program.calls import invoked
 
 SELDOM_MS = 20_000
 FAST = ["search", "--engine", "fake", "--quick", "--window", "4s", "--campaigns", "5", *pages.SLOW_FAKE]
@@ -24,7 +23,7 @@ def call(tmp_path, monkeypatch, few_probes):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", dict)
     monkeypatch.setattr(search, "QUICK", pages.FEW_RATES)
-    return lambda *arguments: CliRunner().invoke(app.app, [*FAST, "--json", *arguments], catch_exceptions=False)
+    return lambda *arguments: invoked(*FAST, "--json", *arguments)
 
 
 def after(monkeypatch, batches, deed):

@@ -7,31 +7,16 @@ import json
 import fastavro
 import pytest
 
-from harness.cli import app
 from harness.model import Exit
-from harness.services import owners
-from harness.terminal.command_end import ended
 from workloads.shipped import WORKLOADS
 
 
-@pytest.fixture
-def call(monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(owners, "sweep", list)
-
-    def called(*arguments):
-        code = ended(arguments, lambda: app.called(arguments))
-        return code, *capsys.readouterr()
-
-    return called
-
-
-def test_a_new_workload_can_be_checked_at_once(call, tmp_path):
-    code, said, _ = call("workload", "new", "payments")
+def test_a_new_workload_can_be_checked_at_once(call_here, tmp_path):
+    code, said, _ = call_here("workload", "new", "payments")
     assert code == Exit.PASS
     assert said.splitlines()[-1] == "`streamgauge workload check payments` shows its events and expected rows"
 
-    code, told, _ = call("workload", "check", "payments")
+    code, told, _ = call_here("workload", "check", "payments")
 
     lines = told.splitlines()
     assert code == Exit.PASS
@@ -41,10 +26,10 @@ def test_a_new_workload_can_be_checked_at_once(call, tmp_path):
     assert "not judged" in told
 
 
-def test_all_that_is_shown_is_in_the_object_too(call):
-    call("workload", "new", "x")
+def test_all_that_is_shown_is_in_the_object_too(call_here):
+    call_here("workload", "new", "x")
 
-    code, told, _ = call("workload", "check", "x", "--json")
+    code, told, _ = call_here("workload", "check", "x", "--json")
 
     found = json.loads(told)
     assert code == Exit.PASS
@@ -56,48 +41,48 @@ def test_all_that_is_shown_is_in_the_object_too(call):
     assert "A mistake in the SQL itself" in found["unjudged"][0]
 
 
-def test_avro_is_shown_as_what_is_in_it(call, tmp_path):
-    call("workload", "new", "x")
+def test_avro_is_shown_as_what_is_in_it(call_here, tmp_path):
+    call_here("workload", "new", "x")
     path = tmp_path / "x" / "workload.toml"
     path.write_text(path.read_text().replace('format = "json"', 'format = "avro"\nregistry_id = 7'))
 
-    code, told, _ = call("workload", "check", "x")
+    code, told, _ = call_here("workload", "check", "x")
 
     assert code == Exit.PASS
     assert max(map(len, told.splitlines())) <= 80
     assert "avro behind five bytes of schema 7" in " ".join(told.split())
     assert '{"order_id": "' in told
 
-    _, told, _ = call("workload", "check", "x", "--json")
+    _, told, _ = call_here("workload", "check", "x", "--json")
     found = json.loads(told)
     assert '"ordered_at": "20' in found["examples"][0], "as it stands in the record: a text, and no number"
     assert "ordered_at" in str(fastavro.parse_schema(json.loads(found["schema"])))
 
 
-def test_what_is_there_is_not_written_over(call, tmp_path):
-    call("workload", "new", "x")
+def test_what_is_there_is_not_written_over(call_here, tmp_path):
+    call_here("workload", "new", "x")
     (tmp_path / "x" / "workload.toml").write_text("mine")
 
-    code, _, said = call("workload", "new", "x")
+    code, _, said = call_here("workload", "new", "x")
 
     assert code == Exit.USAGE
     assert "is there already" in said
     assert (tmp_path / "x" / "workload.toml").read_text() == "mine"
 
 
-def test_a_file_in_the_place_of_the_folder_is_told_so(call, tmp_path):
+def test_a_file_in_the_place_of_the_folder_is_told_so(call_here, tmp_path):
     (tmp_path / "x").write_text("mine")
 
-    code, _, said = call("workload", "new", "x")
+    code, _, said = call_here("workload", "new", "x")
 
     assert code == Exit.USAGE
     assert "x is a file; give a folder" in said
 
 
 @pytest.mark.parametrize("name", ["ad-impressions", "With Space", "."])
-def test_a_folder_that_no_id_may_be_called_like_gets_another_id(call, name, tmp_path):
-    assert call("workload", "new", name)[0] == Exit.PASS
-    assert call("workload", "check", name)[0] == Exit.PASS
+def test_a_folder_that_no_id_may_be_called_like_gets_another_id(call_here, name, tmp_path):
+    assert call_here("workload", "new", name)[0] == Exit.PASS
+    assert call_here("workload", "check", name)[0] == Exit.PASS
 
 
 @pytest.mark.parametrize(
@@ -111,22 +96,22 @@ def test_a_folder_that_no_id_may_be_called_like_gets_another_id(call, name, tmp_
         ("SELECT country, opens,", "SELECT lower(country) AS country, opens,", "country de, which is none of the 3"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_a_usage_error(call, tmp_path, before, after, answer):
-    call("workload", "new", "x")
+def test_a_mistake_is_one_sentence_and_a_usage_error(call_here, tmp_path, before, after, answer):
+    call_here("workload", "new", "x")
     path = tmp_path / "x" / "workload.toml"
     text = path.read_text().replace('id = "x"', 'id = "NAME"')
     assert before in text
     path.write_text(text.replace(before, after).replace('"NAME"', '"x"'))
 
-    code, told, said = call("workload", "check", "x", "--json")
+    code, told, said = call_here("workload", "check", "x", "--json")
 
     assert code == Exit.USAGE
     assert answer in json.loads(told)["error"]
     assert "x/workload.toml" in said
 
 
-def test_the_shipped_ones_are_listed(call):
-    code, told, _ = call("workload", "--json")
+def test_the_shipped_ones_are_listed(call_here):
+    code, told, _ = call_here("workload", "--json")
 
     assert code == Exit.PASS
     assert [each["workload"] for each in json.loads(told)["workloads"]] == [*WORKLOADS]

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.drivers import chaos, one_run
+from harness.drivers import one_run
 from harness.experiments.folder import Folder
 from harness.experiments.gating.history import History
 from harness.experiments.upgrade import Word
@@ -137,7 +137,7 @@ def a_search(folder: Path) -> str:
 def a_chaos(folder: Path) -> str:
     """Five sinks of one engine under three faults, one of them a plan of several."""
     place = Folder(folder)
-    chaos_page.write(pages.chaos(place), chaos.card_of(place))
+    chaos_page.write(pages.chaos(place))
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert [link for link in re.findall(r'<a href="([^#"]+)"', text) if not (folder / link).exists()] == []
     return text

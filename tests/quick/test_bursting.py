@@ -16,7 +16,7 @@ from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.surges import Surge, surges
 from harness.model import Segment, Spell
-from reports import bursting as words
+from reports.sections import bursts as words
 from tests.quick.cases import SPEC
 
 BAND = Quantity(100.0)

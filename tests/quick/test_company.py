@@ -12,7 +12,7 @@ from harness.measuring.company import WORDS, cost, figures, is_steady, spans_of
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
-from reports import company as words
+from reports.sections import company as words
 
 EPOCH_MS = 1_750_000_000_000
 READ_S = [(10.0, 10.5, 20.5), (30.5, 31.0, 41.0), (51.0, 51.2, 61.2)]

@@ -11,7 +11,7 @@ from harness.engines import manifest
 from harness.measuring.growth import cells_at, grown, keeps_all
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Progress
-from reports import growth as words
+from reports.sections import growth as words
 from reports.sections.growth import panels_of
 
 EPOCH_MS = 1_000_000

@@ -12,7 +12,7 @@ from harness.judging.progress_curve import Curve
 from harness.measuring.measurement import Lack, Quantity, Reconfiguration
 from harness.measuring.worth import Behind, of_changes
 from harness.model import FaultReport
-from reports import catch_up
+from reports.sections import backlog as catch_up
 from reports.sections.backlog import at_rate_before
 
 EPOCH_MS = 1_750_000_000_000

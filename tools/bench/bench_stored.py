@@ -175,16 +175,15 @@ class _Made:
         seen, codes, sampled = Counter[int](), self._oracle.codes, {*sampled_keys(self._spec.tape)}
         rows: list[tuple[int, int, int, int]] = []
         batches = [(self._done_ms(batch), added) for batch, added in enumerate(self._added)]
-        opened, closed = (self._marked_counts(marks) for marks in (self._opening, self._closing))
+        opened, closed = (
+            Ledger.of(totals_of(self._oracle, self._codec, marks)) for marks in (self._opening, self._closing)
+        )
         for at_ms, added in ((EPOCH_MS, opened), *batches, (self._done_ms(len(self._batches)), closed)):
             seen.update(added)
             at_us = at_ms * 1000
             rows += [(at_us, codes.key(cell), codes.field(cell), seen[cell]) for cell in added]
         columns = np.array([row for row in rows if row[1] in sampled], dtype=np.int64).T
         return dict(zip(("at_us", "campaign", "window_ms", "count"), columns, strict=True))
-
-    def _marked_counts(self, marks: tuple[Sentinel, ...]) -> Ledger:
-        return Ledger.of(totals_of(self._oracle, self._codec, marks))
 
     def _results(self, planned: Mapping[str, Any]) -> list[Row]:
         marks = totals_of(self._oracle, self._codec, (*self._opening, *self._closing))

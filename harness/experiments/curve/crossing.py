@@ -158,11 +158,6 @@ def _open_near(known: Sequence[Label]) -> list[Label]:
     return [k for k in known if k.held is Held.OPEN and held < k.rate_per_s < failed]
 
 
-def _blocks(visits: Sequence[Measured]) -> NDArray[np.int64]:
-    """The blocks of probes or of events, whichever have the higher p99."""
-    return np.concatenate([_later(visit) for visit in visits])
-
-
 def _later(visit: Measured) -> NDArray[np.int64]:
     probes, events = visit.probes.quantile_ms(0.99), visit.events.quantile_ms(0.99)
     return visit.probes.blocks if probes > events else visit.events.blocks
@@ -171,7 +166,7 @@ def _later(visit: Measured) -> NDArray[np.int64]:
 def _drawn(at: Sequence[Sequence[Measured]]) -> Floats:
     """p99 of each rate (columns), from bootstrapped blocks."""
     draw = np.random.default_rng(SEED)
-    return np.column_stack([_p99_ms(_blocks(visits), draw) for visits in at])
+    return np.column_stack([_p99_ms(np.concatenate([_later(visit) for visit in visits]), draw) for visits in at])
 
 
 def _p99_ms(blocks: NDArray[np.int64], draw: np.random.Generator) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from harness.experiments.curve.plateau import ENDS_MS, Counts, Floats, Latencies, Measured, Plateau
 from harness.rundir.store import Store
 
+T = TypeVar("T")
 FILE = "plateaus.json"
 
 Sparse = list[list[tuple[int, int]]]  # for each block, the bins that are not empty, with their counts
@@ -32,45 +34,23 @@ class Kept(msgspec.Struct, frozen=True):
     unsound: str
 
 
+LATENCIES, ARRAYS = ("probes", "events"), ("backlog", "batch_took_ms", "batch_events")
+
+
 def save(store: Store, measured: Sequence[Measured]) -> None:
-    store.write_json(FILE, [_kept(each) for each in measured])
+    store.write_json(FILE, [_converted(each, Kept, _sparse, _numbers) for each in measured])
 
 
 def load(store: Store) -> list[Measured]:
     kept: list[Kept] = store.read_as(FILE, list[Kept])
-    return [_measured(each) for each in kept]
+    return [_converted(each, Measured, _latencies, _floats) for each in kept]
 
 
-def _kept(each: Measured) -> Kept:
-    return Kept(
-        plateau=each.plateau,
-        probes=_sparse(each.probes),
-        events=_sparse(each.events),
-        backlog=_numbers(each.backlog),
-        processed_per_s=each.processed_per_s,
-        batch_took_ms=_numbers(each.batch_took_ms),
-        batch_events=_numbers(each.batch_events),
-        engine_cpu_s=each.engine_cpu_s,
-        load_cpu_s=each.load_cpu_s,
-        state_bytes=each.state_bytes,
-        unsound=each.unsound,
-    )
-
-
-def _measured(kept: Kept) -> Measured:
-    return Measured(
-        plateau=kept.plateau,
-        probes=_latencies(kept.probes),
-        events=_latencies(kept.events),
-        backlog=_floats(kept.backlog),
-        processed_per_s=kept.processed_per_s,
-        batch_took_ms=_floats(kept.batch_took_ms),
-        batch_events=_floats(kept.batch_events),
-        engine_cpu_s=kept.engine_cpu_s,
-        load_cpu_s=kept.load_cpu_s,
-        state_bytes=kept.state_bytes,
-        unsound=kept.unsound,
-    )
+def _converted(each: Any, to: type[T], latencies: Callable[[Any], Any], arrays: Callable[[Any], Any]) -> T:
+    """Both have the same fields, and differ in how they hold latencies and arrays."""
+    values = {name: getattr(each, name) for name in Kept.__struct_fields__}
+    values |= {name: latencies(values[name]) for name in LATENCIES}
+    return to(**values | {name: arrays(values[name]) for name in ARRAYS})
 
 
 def _sparse(latencies: Latencies) -> Sparse:

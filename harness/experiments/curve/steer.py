@@ -109,7 +109,7 @@ class _Course:
 
     def _after_level(self) -> Piece | None:
         last = self._last
-        if self._lost_patience():
+        if self._now.behind_ms > self._settings.patience_ms:
             return self._piece(self._low_per_s, Why.REST)
         if self._lasted() < self._planned(last.why, last.rate_per_s):
             return last
@@ -169,9 +169,6 @@ class _Course:
 
     def _left_behind(self, behind_ms: float) -> bool:
         return behind_ms >= LEFT_BEHIND * self._settings.objective_p99_ms
-
-    def _lost_patience(self) -> bool:
-        return self._now.behind_ms > self._settings.patience_ms
 
     def _lasted(self) -> int:
         """Number of windows of the current load step."""

@@ -52,12 +52,7 @@ def billed(each: Round, arm: Arm) -> Round:
 
 
 def dearer(each: Round, more: float) -> Round:
-    return replace(each, cpu_s=each.cpu_s + more * _used_s(each))
-
-
-def _used_s(each: Round) -> float:
-    """Return the CPU seconds that are billed."""
-    return each.cpu_s - each.compiling_s
+    return replace(each, cpu_s=each.cpu_s + more * (each.cpu_s - each.compiling_s))
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _sentence(answer: crossing.Answer, measured: Sequence[Measured], objective_m
     if answer.low_per_s is not None and answer.high_per_s is not None:
         low, high = digits(answer.low_per_s), digits(answer.high_per_s)
         return f"p99 crosses {objective_ms:,.0f} ms between {low} and {high} events/s"
-    held = highest_held(answer.labels)
+    held = next((label for label in reversed(answer.labels) if label.held is Held.YES), None)
     at_least = f"{held.rate_per_s:,.0f} events/s sustained" if held else _lowest(answer.labels)
     if too_much := _missed_everywhere(measured, objective_ms):
         return too_much
@@ -183,10 +183,6 @@ def _lowest(known: Sequence[Label]) -> str:
     if not failed:
         return "no rate was shown to be sustained"
     return f"no rate was sustained, and the lowest of them, {failed[0].rate_per_s:,.0f}/s, failed: {failed[0].reason}"
-
-
-def highest_held(known: Sequence[Label]) -> Label | None:
-    return next((label for label in reversed(known) if label.held is Held.YES), None)
 
 
 def generators_limit_per_s(measured: Sequence[Measured]) -> float | None:

@@ -7,7 +7,7 @@ cell in a topic are no second values: they replace the earlier ones.
 from __future__ import annotations
 
 from harness.evidence.observed import Ambiguity
-from harness.judging.checks.case import EXAMPLES, RunFacts, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -16,17 +16,11 @@ def check(case: RunFacts) -> CheckResult:
     found = case.observed.ambiguities
     if not found:
         return CheckResult("ambiguous", Outcome.PASS, "no cell has two values")
-    return CheckResult(
-        "ambiguous",
-        Outcome.FAIL,
+    sentence = (
         f"{many(len(found), 'cell has', 'cells have')} two values or more, so the value that is read is arbitrary; "
-        f"the first one is "
-        f"{case.cell_name(found[0].cell)} with {join(found[0].texts)}",
-        word="ambiguous",
-        count=len(found),
-        blame="engine",
-        witnesses=tuple(_witness(case, each) for each in found[:EXAMPLES]),
+        f"the first one is {case.cell_name(found[0].cell)} with {join(found[0].texts)}"
     )
+    return failed("ambiguous", sentence, len(found), (_witness(case, each) for each in found[:EXAMPLES]))
 
 
 def _witness(case: RunFacts, each: Ambiguity) -> Witness:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from harness.evidence.ledger import Difference, Expectation, Ledger
 from harness.evidence.observed import Observed
-from harness.judging.checks.case import RunFacts, join
+from harness.judging.checks.case import RunFacts, failed, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -27,9 +27,7 @@ def check(case: RunFacts) -> CheckResult:
         few, more = (sum(max(0, sign * d.surplus) for d in wrong) for sign in (-1, 1))
         sentence = f"the batch counts {few:,} too few and {more:,} too many in {many(len(wrong), 'cell')}"
         because = _because(case, case.backfilled)
-        return CheckResult(
-            NAME, Outcome.FAIL, f"{sentence}{because}", "backfill", len(wrong), "engine", case.witnesses(wrong)
-        )
+        return failed(NAME, f"{sentence}{because}", len(wrong), case.witnesses(wrong), "backfill")
     if case.spec.backfill_kill and (missed := _missed(case, case.backfilled)):
         return CheckResult(NAME, Outcome.UNKNOWN, f"the batch is right, and {missed}", "not landed", blame="evidence")
     sentence = f"{_beside_the_stream(case, case.backfilled)}{_landed(case, case.backfilled)}"

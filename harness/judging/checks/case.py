@@ -377,6 +377,11 @@ def _larger(one: Ledger, other: Mapping[int, int]) -> Ledger:
     return Ledger((cell, max(one.count(cell), other.get(cell, 0))) for cell in {*one, *other})
 
 
+def failed(name: str, sentence: str, count: int, witnesses: Iterable[Witness], word: str = "") -> CheckResult:
+    """Return a FAIL that is blamed on the engine. Without another word it has the name of the check."""
+    return CheckResult(name, Outcome.FAIL, sentence, word or name, count, "engine", tuple(witnesses))
+
+
 def nobody_looked(name: str, case: RunFacts) -> CheckResult:
     """Return the result of a check of polls if there were none.
 

@@ -12,7 +12,7 @@ import numpy as np
 from harness.evidence.ledger import Difference, Ledger
 from harness.evidence.observed import NO_BATCH
 from harness.judging.checks import removed, reruns, seam
-from harness.judging.checks.case import RunFacts, join
+from harness.judging.checks.case import RunFacts, failed, join
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
 from harness.util.texts import clock, many
@@ -28,15 +28,8 @@ def check(case: RunFacts) -> CheckResult:
     surplus = sum(d.surplus for d in over)
     sentence = f"{case.events_said(surplus)} too many in {many(len(over), 'cell')}{case.in_several}"
     others = _others(case, over)
-    return CheckResult(
-        "duplicated",
-        Outcome.FAIL,
-        f"{sentence}{others or _cause(case, over)}",
-        word="phantom" if others else "duplicated",
-        count=surplus,
-        blame="engine",
-        witnesses=case.witnesses(over),
-    )
+    sentence = f"{sentence}{others or _cause(case, over)}"
+    return failed("duplicated", sentence, surplus, case.witnesses(over), "phantom" if others else "duplicated")
 
 
 def _others(case: RunFacts, over: list[Difference]) -> str:
@@ -58,7 +51,7 @@ def _cause(case: RunFacts, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     windows = _windows(case, over)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
-        if times := _how_often(_counts_of(case, int(batch)), surplus):
+        if times := _how_often(case.fold((case.batch == int(batch)) & ~case.dropped), surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
             return f": exactly batch {batch} {more} more{_why(case, int(batch))}{windows}"
     if cause := removed.aborted(case, over) or reruns.counted_twice(case, over) or seam.counted_twice(case, over):
@@ -70,10 +63,6 @@ def _windows(case: RunFacts, over: list[Difference]) -> str:
     """Format the windows' starts; "" if cells have no time."""
     begins_ms = [each for each in case.begins_ms(d.cell for d in over) if each]
     return f", windows {join(dict.fromkeys(map(clock, begins_ms)), 4)}" if begins_ms else ""
-
-
-def _counts_of(case: RunFacts, batch: int) -> Ledger:
-    return case.fold((case.batch == batch) & ~case.dropped)
 
 
 def _how_often(counts: Ledger, surplus: Ledger) -> int:

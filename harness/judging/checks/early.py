@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.evidence.changed_query import CutoverRule
 from harness.evidence.grouping import numbered, rows_of_groups
 from harness.evidence.observed import Watched
-from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, first_rows, nobody_looked
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
@@ -39,25 +39,19 @@ def check(case: RunFacts) -> CheckResult:
             "early", Outcome.PASS, f"none of {many(len(count), 'change')} came before its events were sent"
         )
     firsts = rows[first_rows(code[rows])]
-    return CheckResult(
-        "early",
-        Outcome.FAIL,
-        f"{many(len(firsts), 'cell')} held more than the events sent by then allow",
-        word="early",
-        count=len(firsts),
-        blame="engine",
-        witnesses=tuple(
-            Witness(
-                cell=case.cell_name(int(code[row])),
-                expected=f"at most {int(most[row])}",
-                seen=str(int(count[row])),
-                detail=case.when(int(seen.at_us[row])),
-                from_ms=int(seen.at_us[row]) // 1000,
-                until_ms=int(seen.at_us[row]) // 1000,
-            )
-            for row in firsts[:EXAMPLES]
-        ),
+    witnesses = (
+        Witness(
+            cell=case.cell_name(int(code[row])),
+            expected=f"at most {int(most[row])}",
+            seen=str(int(count[row])),
+            detail=case.when(int(seen.at_us[row])),
+            from_ms=int(seen.at_us[row]) // 1000,
+            until_ms=int(seen.at_us[row]) // 1000,
+        )
+        for row in firsts[:EXAMPLES]
     )
+    sentence = f"{many(len(firsts), 'cell')} held more than the events sent by then allow"
+    return failed("early", sentence, len(firsts), witnesses)
 
 
 def _another_question(case: RunFacts) -> bool:

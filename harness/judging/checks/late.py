@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.judging.checks import explained
-from harness.judging.checks.case import RunFacts
+from harness.judging.checks.case import RunFacts, failed
 from harness.judging.checks.kinds import COUNTS
 from harness.model import Blame, CheckResult, Outcome, Witness
 from harness.util.texts import many
@@ -67,7 +67,7 @@ def _lost(case: RunFacts, cause: str) -> CheckResult:
         )
     events = case.events_said(missing, " is", " are")
     sentence = f"{events} missing from {many(len(case.lacking), 'cell')}{case.in_several}: {cause}"
-    return CheckResult("late", Outcome.FAIL, sentence, "lost", missing, "engine", case.witnesses(case.lacking))
+    return failed("late", sentence, missing, case.witnesses(case.lacking), "lost")
 
 
 def _how_known(case: RunFacts, count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks import explained, removed, reruns, seam
-from harness.judging.checks.case import RunFacts
+from harness.judging.checks.case import RunFacts, failed
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
 from harness.util.integers import parse_int64
@@ -38,7 +38,7 @@ def _failed(
     sentence = _missing(case, short, few, "missing from")
     sentence = f"{sentence}: {cause}" if cause else sentence
     witnesses = case.witnesses([*short, *few])
-    return CheckResult("lost", Outcome.FAIL, sentence, word, _count(short, few), "engine", witnesses)
+    return failed("lost", sentence, _count(short, few), witnesses, word)
 
 
 def _missing(case: RunFacts, short: list[Difference], few: list[Difference], where: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.evidence import checksums
 from harness.evidence.checksums import Checksum
-from harness.judging.checks.case import EXAMPLES, RunFacts, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed, join
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
@@ -36,15 +36,8 @@ def check(case: RunFacts) -> CheckResult:
         return CheckResult(
             "masked", Outcome.PASS, f"the ids of {many(len(right), 'cell')} add up as they should{beside}"
         )
-    return CheckResult(
-        "masked",
-        Outcome.FAIL,
-        f"{many(len(wrong), 'cell holds', 'cells hold')} the right count of wrong events{beside}",
-        word="masked",
-        count=len(wrong),
-        blame="engine",
-        witnesses=tuple(_witness(case, cell, expected[cell]) for cell in wrong[:EXAMPLES]),
-    )
+    sentence = f"{many(len(wrong), 'cell holds', 'cells hold')} the right count of wrong events{beside}"
+    return failed("masked", sentence, len(wrong), (_witness(case, cell, expected[cell]) for cell in wrong[:EXAMPLES]))
 
 
 def covers(case: RunFacts) -> str:

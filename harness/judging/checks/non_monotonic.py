@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from harness.evidence.changed_query import CutoverRule
 from harness.evidence.observed import Watched
 from harness.judging.checks import early
-from harness.judging.checks.case import EXAMPLES, RunFacts, nobody_looked
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
@@ -58,16 +58,10 @@ def check(case: RunFacts) -> CheckResult:
     causes = [f for f in case.faults if f.landed and _takes_back(f)]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:
-        return CheckResult(
-            "non-monotonic",
-            Outcome.FAIL,
-            f"{many(len(bare), 'time')} a count went back, in "
-            f"{many(len({dip.cell for dip in bare}), 'cell')}, {_longest(bare)}",
-            word="non-monotonic",
-            count=len(bare),
-            blame="engine",
-            witnesses=tuple(_witness(case, dip) for dip in sorted(bare, key=_step)[:EXAMPLES]),
-        )
+        where = many(len({dip.cell for dip in bare}), "cell")
+        sentence = f"{many(len(bare), 'time')} a count went back, in {where}, {_longest(bare)}"
+        worst = sorted(bare, key=_step)[:EXAMPLES]
+        return failed("non-monotonic", sentence, len(bare), (_witness(case, dip) for dip in worst))
     if dips:
         after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))
         cells = len({dip.cell for dip in dips})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.judging.checks.case import EXAMPLES, Ints, RunFacts
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -30,15 +30,9 @@ def check(case: RunFacts) -> CheckResult:
             "order", Outcome.PASS, f"{many(len(cells), 'output')} left in the order of their events, key by key"
         )
     worst = behind[np.argsort(times_ms[behind] - newest_ms[behind], kind="stable")][:EXAMPLES]
-    return CheckResult(
-        "order",
-        Outcome.FAIL,
-        f"{many(len(behind), 'output')} left after the output of a newer event of the same key",
-        word="out of order",
-        count=len(behind),
-        blame="engine",
-        witnesses=tuple(_witness(case, int(cells[row]), int(newest_ms[row] - times_ms[row])) for row in worst),
-    )
+    sentence = f"{many(len(behind), 'output')} left after the output of a newer event of the same key"
+    witnesses = (_witness(case, int(cells[row]), int(newest_ms[row] - times_ms[row])) for row in worst)
+    return failed("order", sentence, len(behind), witnesses, "out of order")
 
 
 def _witness(case: RunFacts, cell: int, behind_ms: int) -> Witness:

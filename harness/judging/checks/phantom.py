@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from harness.evidence.ledger import Difference
 from harness.evidence.observed import Glitch, Stray, Watched
-from harness.judging.checks.case import EXAMPLES, RunFacts, counted, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, counted, failed, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -26,21 +26,15 @@ def check(case: RunFacts) -> CheckResult:
     found = len(windows) + len(zeros) + len(unknown) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
-    return CheckResult(
-        "phantom",
-        Outcome.FAIL,
-        "; ".join([*_in_the_end(windows, zeros, unknown, orphans), *_for_a_while(case, visitors)]),
-        word="phantom",
-        count=found,
-        blame="engine",
-        witnesses=(
-            *case.witnesses(windows),
-            *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
-            *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in unknown[:EXAMPLES]),
-            *(Witness(s.where, "a campaign that refers to it", s.value, "orphan hash") for s in orphans[:EXAMPLES]),
-            *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
-        ),
+    sentence = "; ".join([*_in_the_end(windows, zeros, unknown, orphans), *_for_a_while(case, visitors)])
+    witnesses = (
+        *case.witnesses(windows),
+        *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
+        *(Witness(s.where, "no such campaign", s.value, "orphan hash") for s in unknown[:EXAMPLES]),
+        *(Witness(s.where, "a campaign that refers to it", s.value, "orphan hash") for s in orphans[:EXAMPLES]),
+        *(case.glimpsed(each, "no result at all") for each in visitors[:EXAMPLES]),
     )
+    return failed("phantom", sentence, found, witnesses)
 
 
 def _in_the_end(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from harness.evidence.changed_query import CutoverRule
 from harness.judging.changed import Changed
-from harness.judging.checks.case import RunFacts
+from harness.judging.checks.case import RunFacts, failed
 from harness.model import CheckResult, Outcome
 
 NAME = "question"
@@ -44,7 +44,7 @@ def check(case: RunFacts) -> CheckResult:
         return CheckResult(NAME, Outcome.PASS, "the engine did not reach the end; see other checks")
     if word := _way(case, change):
         found = case.differences
-        return CheckResult(NAME, Outcome.FAIL, WRONG[word], word, len(found), "engine", case.witnesses(found))
+        return failed(NAME, WRONG[word], len(found), case.witnesses(found), word)
     if case.differences:
         return CheckResult(NAME, Outcome.PASS, "no other query explains the wrong cells; see other checks")
     return CheckResult(NAME, Outcome.PASS, RIGHT[change.means])

@@ -6,7 +6,7 @@ A planned fault that writes something else explains unreadable counts after it.
 from __future__ import annotations
 
 from harness.evidence.observed import Glitch, Stray
-from harness.judging.checks.case import EXAMPLES, RunFacts, counted
+from harness.judging.checks.case import EXAMPLES, RunFacts, counted, failed
 from harness.model import CheckResult, FaultReport, Outcome, Witness
 from harness.util.texts import many
 
@@ -21,18 +21,12 @@ def check(case: RunFacts) -> CheckResult:
     causes = [f for f in case.faults if f.landed and f.at_ms and f.spec.action in PLANTS]
     bare = [each for each in seen if not any(_explains(fault, each) for fault in causes)]
     if bad or bare:
-        return CheckResult(
-            "readable",
-            Outcome.FAIL,
-            "; ".join([*_in_the_end(bad), *_for_a_while(case, bare)]),
-            word="unreadable",
-            count=len(bad) + len(bare),
-            blame="engine",
-            witnesses=(
-                *(Witness(s.where, EXPECTED, repr(s.value), "not counted") for s in bad[:EXAMPLES]),
-                *(case.glimpsed(each, EXPECTED) for each in bare[:EXAMPLES]),
-            ),
+        sentence = "; ".join([*_in_the_end(bad), *_for_a_while(case, bare)])
+        witnesses = (
+            *(Witness(s.where, EXPECTED, repr(s.value), "not counted") for s in bad[:EXAMPLES]),
+            *(case.glimpsed(each, EXPECTED) for each in bare[:EXAMPLES]),
         )
+        return failed("readable", sentence, len(bad) + len(bare), witnesses, "unreadable")
     others = sum(s.kind == "key" for s in case.observed.strays)
     beside = f"; {many(others, 'key')} that are not results were ignored" if others else ""
     after = ", ".join(dict.fromkeys(fault.spec.text for fault in causes))

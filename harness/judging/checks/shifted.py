@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 from harness.evidence.ledger import Difference, Expectation, Ledger
-from harness.judging.checks.case import Ints, RunFacts
+from harness.judging.checks.case import Ints, RunFacts, failed
 from harness.model import CheckResult, Outcome
 from harness.util.texts import many
 from workloads.base import NEVER
@@ -75,7 +75,7 @@ def _named(case: RunFacts, by_ms: int, wrong: list[Difference], left: list[Diffe
     rest = f"all but {len(left):,} of " if left else "all "
     explains = f"this explains {rest}{many(len(wrong), 'wrong cell')}"
     sentence = f"the results are those of the window {steps}{end}; {explains}"
-    return CheckResult(NAME, Outcome.FAIL, sentence, NAME, len(wrong), "engine", case.witnesses(wrong))
+    return failed(NAME, sentence, len(wrong), case.witnesses(wrong))
 
 
 def _steps(number: int) -> str:

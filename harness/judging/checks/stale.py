@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from harness.evidence.grouping import numbered, spans
-from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, first_rows, nobody_looked
+from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
 from harness.judging.lateness import watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
@@ -51,18 +51,13 @@ def check(case: RunFacts) -> CheckResult:
             sentence += f"; its clock was set back by up to {case.behind_ms / 1000:.1f} s, which was allowed as well"
         return CheckResult("stale", Outcome.PASS, sentence)
     worst = rows[np.argsort(-late_ms[rows], kind="stable")]
-    return CheckResult(
-        "stale",
-        Outcome.FAIL,
-        f"{many(len(rows), 'cell')} showed too little, for up to {late_ms[worst[0]] / 1000:.1f} s after they were done",
-        word="stale",
-        count=len(rows),
-        blame="engine",
-        witnesses=tuple(
-            _witness(case, int(codes[row]), int(told_ms[row]), int(right_ms[row]), float(late_ms[row]))
-            for row in worst[:EXAMPLES]
-        ),
+    longest_s = late_ms[worst[0]] / 1000
+    sentence = f"{many(len(rows), 'cell')} showed too little, for up to {longest_s:.1f} s after they were done"
+    witnesses = (
+        _witness(case, int(codes[row]), int(told_ms[row]), int(right_ms[row]), float(late_ms[row]))
+        for row in worst[:EXAMPLES]
     )
+    return failed("stale", sentence, len(rows), witnesses)
 
 
 def _witness(case: RunFacts, cell: int, told_ms: int, right_ms: int, late_ms: float) -> Witness:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH, State
-from harness.judging.checks.case import EXAMPLES, RunFacts, join
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed, join
 from harness.judging.lateness import below, between
 from harness.model import CheckResult, KeptState, Outcome, Witness
 from harness.util.texts import many
@@ -51,15 +51,9 @@ def check(case: RunFacts) -> CheckResult:
     if not word:
         return CheckResult("state", Outcome.PASS, _right(case))
     told = [odd for odd in found if odd.word == word]
-    return CheckResult(
-        "state",
-        Outcome.FAIL,
-        f"{SAID[word].format(many(len({odd.cell for odd in told}), 'cell'))}, {_after(odd.batch for odd in told)}",
-        word=word,
-        count=len(told),
-        blame="engine",
-        witnesses=tuple(_witness(case, odd) for odd in told[:EXAMPLES]),
-    )
+    cells = many(len({odd.cell for odd in told}), "cell")
+    sentence = f"{SAID[word].format(cells)}, {_after(odd.batch for odd in told)}"
+    return failed("state", sentence, len(told), (_witness(case, odd) for odd in told[:EXAMPLES]), word)
 
 
 def unknown(case: RunFacts) -> str:

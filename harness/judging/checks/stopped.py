@@ -7,7 +7,7 @@ would be lost if the engine were killed.
 from __future__ import annotations
 
 from harness.evidence.observed import Observed
-from harness.judging.checks.case import EXAMPLES, RunFacts
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
 
@@ -43,15 +43,8 @@ def _compared(case: RunFacts, after: Observed) -> CheckResult:
         if late
         else []
     )
-    return CheckResult(
-        "stopped",
-        Outcome.FAIL,
-        "; ".join(found),
-        word="changed when stopped" if spoiled else ONLY_WHEN_STOPPED,
-        count=len(spoiled) + len(late),
-        blame="engine",
-        witnesses=tuple((spoiled or late)[:EXAMPLES]),
-    )
+    word = "changed when stopped" if spoiled else ONLY_WHEN_STOPPED
+    return failed("stopped", "; ".join(found), len(spoiled) + len(late), (spoiled or late)[:EXAMPLES], word)
 
 
 def _spoiled(case: RunFacts, after: Observed) -> list[int]:

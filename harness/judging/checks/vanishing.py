@@ -5,7 +5,7 @@ A manifest may declare how long results are kept (`retention_s`). A key that can
 
 from __future__ import annotations
 
-from harness.judging.checks.case import RunFacts
+from harness.judging.checks.case import RunFacts, failed
 from harness.model import CheckResult, Expiring, Outcome, Witness
 from harness.util.texts import many
 
@@ -19,15 +19,8 @@ def check(case: RunFacts) -> CheckResult:
     if not found:
         return CheckResult(NAME, Outcome.PASS, _kept(case))
     first = found[0]
-    return CheckResult(
-        NAME,
-        Outcome.FAIL,
-        f"{_said(first)}; if results should expire, declare retention_s in the manifest",
-        word=NAME,
-        count=first.keys,
-        blame="engine",
-        witnesses=tuple(_witness(case, each) for each in found),
-    )
+    sentence = f"{_said(first)}; if results should expire, declare retention_s in the manifest"
+    return failed(NAME, sentence, first.keys, (_witness(case, each) for each in found))
 
 
 def _as_declared(case: RunFacts, found: Expiring) -> bool:

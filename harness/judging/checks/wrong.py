@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.evidence.ledger import Difference
-from harness.judging.checks.case import EXAMPLES, RunFacts
+from harness.judging.checks.case import EXAMPLES, RunFacts, failed
 from harness.judging.checks.kinds import OTHERS
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
@@ -28,15 +28,10 @@ def check(case: RunFacts) -> CheckResult:
     if case.engine.state != "drained":
         sentence = f"{many(count, 'cell holds', 'cells hold')} another value{beside}: the engine is {case.engine.state}"
         return CheckResult("wrong", Outcome.UNKNOWN, sentence, count=count, blame="engine")
-    return CheckResult(
-        "wrong",
-        Outcome.FAIL,
-        f"{many(count, 'cell holds', 'cells hold')} another value than the log explains{beside}{_which(case, wrong)}",
-        word="wrong value",
-        count=count,
-        blame="engine",
-        witnesses=(*case.witnesses(wrong), *(_unwritten(case, cell) for cell in case.unwritten[:EXAMPLES])),
-    )
+    cells = many(count, "cell holds", "cells hold")
+    sentence = f"{cells} another value than the log explains{beside}{_which(case, wrong)}"
+    witnesses = (*case.witnesses(wrong), *(_unwritten(case, cell) for cell in case.unwritten[:EXAMPLES]))
+    return failed("wrong", sentence, count, witnesses, "wrong value")
 
 
 def _which(case: RunFacts, wrong: list[Difference]) -> str:
