@@ -168,7 +168,7 @@ def test_what_is_foretold_holds_the_checkpoint_of_a_state_that_nothing_left():
 
 
 def test_the_documents_tell_the_same_figures():
-    told = MACHINE_MD.read_text(encoding="utf-8")
+    told = RUN_MD.read_text(encoding="utf-8")
 
     assert (
         f"of each broker {disk_space.LOG_PER_BROKER // MB} MB, and {disk_space.LOG_PER_EVENT} bytes of each event"
@@ -183,7 +183,7 @@ def test_the_documents_tell_the_same_figures():
     )
     assert f"with a lateness that outlasts the load, {disk_space.CHECKPOINT_PER_EVENT} bytes of each event" in told
     assert f"each disk of these | {disk_space.AS_GOOD_AS_FULL // MB} MB |" in told
-    assert f"less than {disk_space.AS_GOOD_AS_FULL // MB} MB are left" in RUN_MD.read_text(encoding="utf-8")
+    assert f"less than {disk_space.AS_GOOD_AS_FULL // MB} MB are left" in told
 
 
 def test_the_documents_tell_what_the_default_run_needs():
