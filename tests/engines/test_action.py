@@ -55,10 +55,10 @@ def test_a_job_that_counts_wrong_makes_a_pull_request_red(repository, tmp_path):
     job.run(actions.read(ROOT / "action.yml"), inputs)
 
     assert job.failed == Exit.FAIL, job.log
-    assert "Java: ok" in job.log, "it was looked first whether all is there"
+    assert "Java: ok" in job.log, "the doctor has to come first"
     assert "\n::error title=streamgauge gate%3A REGRESSED::the head counts wrong: " in job.log
     assert job.summary.startswith("## streamgauge gate: REGRESSED\n")
     assert "| head | `HEAD` | FAIL |" in job.summary
-    assert "detectable" not in job.summary, "no speed of wrong counts"
+    assert "detectable" not in job.summary, "a speed of wrong counts"
     folder = Path(job.outputs["steps.run.outputs.folder"])
     assert list((folder / "runs").glob("*-head-1/expected.parquet")), "the evidence is kept"

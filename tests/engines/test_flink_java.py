@@ -83,7 +83,7 @@ def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
 
     assert trial.results() == trial.expected()
     assert engine.checkpoint is not None
-    assert [*engine.checkpoint.glob("savepoints/chk-*/_metadata")], "it was cancelled, and left no savepoint"
+    assert [*engine.checkpoint.glob("savepoints/chk-*/_metadata")], "the job was cancelled without a savepoint"
 
 
 def test_files_and_then_kafka_are_one_input(tmp_path, served):

@@ -49,4 +49,4 @@ def test_distinct_visitors_that_are_added_up_batch_by_batch_are_too_many(tmp_pat
     answer = run(tmp_path, "page-visits", "--engine", "spark", *INCREMENT, *SHORT, "--fault", "none")
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["wrong value"]), answer["sentence"]
-    assert all("visitors of country" in witness["cell"] for witness in check(answer, "wrong")["witnesses"])
+    assert all("visitors of " in witness["cell"] for witness in check(answer, "wrong")["witnesses"])

@@ -140,7 +140,7 @@ def test_a_tmp_that_can_not_be_written_is_passed_over(runs):
         ("mount -t tmpfs -o noexec none /tmp", r"is mounted noexec, but Java libraries of this engine"),
         (
             "mount -t tmpfs -o size=1m none /tmp",
-            r"There is not enough disk space for this run: it may need \d+ MB below /tmp \(.*\), but only 1\.0 MB are free",
+            r"not enough disk space for this run: it may need \d+ MB below /tmp \(.*\), but only 1\.0 MB are free",
         ),
         ("mount -t tmpfs -o ro none /mnt; export HOME=/mnt", "Set XDG_STATE_HOME"),
     ],

@@ -607,7 +607,7 @@ def test_what_the_job_sets_by_itself_stands_on_the_fairness_card(good):
     tell_settings(str(good.path / "progress.jsonl"), {"spark.sql.shuffle.partitions": "2"})
     shown = html_of(good)
     assert "spark.sql.shuffle.partitions" in shown
-    assert "does not tell" not in shown
+    assert "does not report its own settings" not in shown
 
     (good.path / "engine_settings.json").write_text('{"spark.sql.shuffle')
     shown = html_of(good)
