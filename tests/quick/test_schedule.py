@@ -53,7 +53,7 @@ def test_a_warm_up_has_draws_and_a_digest_of_its_own_that_follow_from_the_seed()
 
 
 @given(warmed_up(), st.integers(1, 50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_event_has_one_id_and_one_place(spec, size):
     schedule = Schedule(spec)
     blocks = list(schedule.blocks(size))
@@ -86,7 +86,7 @@ def test_who_takes_all_blocks_has_sealed_both_tapes(monkeypatch):
 
 
 @given(warmed_up())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_copies_are_the_slots_that_send_an_earlier_event_once_more(spec):
     schedule = Schedule(spec)
     doubled = [
@@ -99,7 +99,7 @@ def test_the_copies_are_the_slots_that_send_an_earlier_event_once_more(spec):
 
 
 @given(warmed_up(), st.integers(1, 50), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_each_row_that_a_server_has_a_slot_for_is_found_once(spec, most, random):
     schedule = Schedule(spec)
     slots = [(server, slot) for server in range(schedule.servers + 1) for slot in (0, 1, 40, 1 << 30)]
@@ -119,7 +119,7 @@ def test_each_row_that_a_server_has_a_slot_for_is_found_once(spec, most, random)
 
 
 @given(warmed_up())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_warm_up_is_over_at_the_epoch_and_an_ad_server_sends_its_slices_in_order(spec):
     schedule = Schedule(spec)
     for sender in range(spec.senders):
