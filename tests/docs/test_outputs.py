@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from harness.cli import app, doctor
+from harness.terminal.command_end import ended
 from reports import screen
 from tools import outputs
 
@@ -27,7 +31,7 @@ WORD = re.compile(r"[a-z][a-z'-]+")
 # Blocks that come from no run, and what holds them.
 HELD_ELSEWHERE = {
     "audit": "results that others publish; docs/evidence/audit.md names them",
-    "doctor": "test_doctor.py",
+    "doctor": "below",
     "workload check": "test_own_question.py",
 }
 
@@ -64,6 +68,35 @@ def test_no_run_is_kept_that_no_page_shows():
 @pytest.mark.parametrize("kept", KEPT, ids=lambda path: path.stem)
 def test_a_kept_run_names_no_place_of_the_machine_that_made_it(kept):
     assert not re.findall(r"(?<![\w.:])/(?:home|root|work|tmp|Users)/", kept.read_text())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start/what-it-finds.md"])
+def test_the_picture_of_a_fail_is_described_by_the_verdict_of_its_run(page):
+    (described,) = re.findall(r'fail\.png"[^>]* alt="([^"]+)"', (ROOT / page).read_text(encoding="utf-8"))
+    sentence = outputs.kept("run --sink increment").verdict.sentence
+
+    assert re.findall(r"[\d,]+ events too many in [\d,]+ cells", sentence)[0] in described
+
+
+@pytest.mark.parametrize("page", ["docs/start/machine.md", "docs/test/own-kafka-and-redis.md"])
+def test_what_doctor_answers_is_what_it_prints(page, monkeypatch, tmp_path, capsys):
+    """Names and states; the figures are those of a machine."""
+    (block,) = [each for each in blocks(ROOT / page) if each.startswith("$ ./streamgauge doctor")]
+    command, *lines = block.splitlines()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    monkeypatch.setattr(doctor, "connect", nullcontext)
+    for name in ("kafka_says", "redis_says"):
+        monkeypatch.setattr(doctor, name, lambda *_: [])
+
+    ended(words := shlex.split(command)[2:], lambda: app.called(words))
+
+    printed = capsys.readouterr().out.splitlines()
+    of_a_machine = {re.sub(r"[\d,.]+", "N", line) for line in printed}
+    assert lines.count("...") < len(lines)
+    for line in lines:
+        assert line in (*printed, "...") or re.sub(r"[\d,.]+", "N", line) in of_a_machine, line
 
 
 PRINTED = """\
@@ -164,8 +197,12 @@ def texts(sources: Sequence[Path] = tuple(SOURCES)) -> frozenset[tuple[str, ...]
     return frozenset(found)
 
 
+def words_of(text: str) -> list[str]:
+    return [word.strip(".,:;()`") for word in text.split()]
+
+
 def _of_a_text(text: str) -> Iterator[tuple[str, ...]]:
-    words = text.split()
+    words = words_of(text)
     yield from pairwise(words)
     if len(words) == 1:
         yield tuple(words)
@@ -173,18 +210,13 @@ def _of_a_text(text: str) -> Iterator[tuple[str, ...]]:
 
 def gone(sentence: str, known: frozenset[tuple[str, ...]]) -> list[str]:
     """Words of a sentence that no text of the program has beside a neighbour of theirs, nor alone."""
-    words = sentence.split()
-    pairs = [*pairwise(words)]
-    held = {number + side for number, pair in enumerate(pairs) if pair in known for side in (0, 1)}
+    words = words_of(sentence)
+    held = {number + side for number, pair in enumerate(pairwise(words)) if pair in known for side in (0, 1)}
     return [
         word
         for number, word in enumerate(words)
-        if number not in held and WORD.fullmatch(word.strip(".,:;()")) and not _alone(word, known)
+        if number not in held and WORD.fullmatch(word) and not {(word,), (word.removesuffix("s"),)} & known
     ]
-
-
-def _alone(word: str, known: Iterable[tuple[str, ...]]) -> bool:
-    return bool({(each,) for each in (word, word.strip(".,:;()"), word.removesuffix("s"))} & {*known})
 
 
 def unwrapped(printed: Sequence[str]) -> list[str]:

@@ -228,6 +228,8 @@ def test_cells_have_names_values_and_closing_times(sealed):
     assert (places.closes_ms == oracle.begins_ms(places.cell) + 10_000).all()
     assert (np.diff(places.row) >= 0).all()
     assert oracle.name(oracle.codes.one(3, EPOCH_MS), EPOCH_MS) == "cents of country fr, from 04:41:00 UTC on (+0 s)"
+    assert oracle.name(oracle.codes.one(3, EPOCH_MS), EPOCH_MS + 300).endswith("(+0 s)")
+    assert oracle.name(oracle.codes.one(3, EPOCH_MS), EPOCH_MS + 700).endswith("(-1 s)")
 
 
 def test_cells_without_an_end_never_close(sealed):

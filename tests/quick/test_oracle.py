@@ -305,3 +305,12 @@ def test_a_void_certificate_says_why(rows, intended, reason):
 
     assert not certificate.valid
     assert reason in " ".join(certificate.reasons)
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "said"), [(-300, "(+0 s)"), (300, "(+0 s)"), (-4_200, "(-4 s)"), (6_000, "(+6 s)")]
+)
+def test_a_cell_has_the_time_from_the_load_start_to_its_window(since_ms, said):
+    ads = oracle_of(RunSpec("", "", "", SPEC, 10_000, 0, "", None, FaultSpec("none")))
+
+    assert ads.name(ads.codes.one(0, EPOCH_MS), EPOCH_MS - since_ms).endswith(said)

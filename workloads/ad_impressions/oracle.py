@@ -73,7 +73,7 @@ class AdOracle:
         campaign, window_ms = self.codes.key(cell), self.codes.field(cell)
         name = self._population.campaign_ids[campaign] if 0 <= campaign < self.groups else "?"
         since = (window_ms - epoch_ms) / 1000
-        return f"campaign {campaign} ({name[:8]}), window {clock(window_ms)} ({since:+.0f} s)"
+        return f"campaign {campaign} ({name[:8]}), window {clock(window_ms)} ({round(since):+d} s)"
 
 
 def part_ms(spec: RunSpec) -> int:

@@ -89,7 +89,7 @@ class DeclaredOracle:
         said = [f"{name} {text}" for name, text in texts]
         field = self.codes.field(cell)
         if self._question.number == OPENS:
-            said.append(f"from {clock(field)} on ({(field - epoch_ms) / 1000:+.0f} s)")
+            said.append(f"from {clock(field)} on ({round((field - epoch_ms) / 1000):+d} s)")
         elif self._question.number == EVENT_ID:
             said.append(f"event {field:012x}")
         return f"{self.values[value].name if known else '?'} of {', '.join(said) or 'all'}"
