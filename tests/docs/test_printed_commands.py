@@ -38,11 +38,11 @@ from harness.terminal.command_end import ended
 from reports.sections import reproduce
 from tests.docs.printed import ROOT, all_printed
 from tests.program import pages
-from tests.program.test_run import fake_run
-from tests.quick import test_audit as audits
+from tests.program.runner.test_run import fake_run
+from tests.quick.audit import test_audit as audits
+from tests.quick.experiments.test_baseline import of_reference
+from tests.quick.experiments.test_gate import measured
 from tests.quick.histories import many
-from tests.quick.test_baseline import of_reference
-from tests.quick.test_gate import measured
 from tools.bench import bench
 from tools.search_proof import proof
 

@@ -23,7 +23,7 @@ from harness.selftest.report import EXPECTED
 from reports import project_url, screen, why
 from reports.exports import machine, markdown
 from reports.page import Link, Page, render
-from tests.quick.test_screen import MEASURED, failed, result, wrong
+from tests.quick.reports.test_screen import MEASURED, failed, result, wrong
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / why.PAGE).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """The matrix of the manifest on a real Kafka and a real Redis: a right job is PASS whatever its manifest says of it.
 
-tests/program/test_manifests.py has the same of the fake engine, where any three fields meet. Here any two do.
+tests/program/engines/test_manifests.py has the same of the fake engine, where any three fields meet. Here any two do.
 """
 
 from __future__ import annotations

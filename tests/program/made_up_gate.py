@@ -19,7 +19,7 @@ from harness.experiments.gating.rounds import Round
 from harness.model import HarnessError, Outcome
 from reports import gated
 from tests.program import pages
-from tests.quick.test_gate import measured
+from tests.quick.experiments.test_gate import measured
 
 WRONG = Judged(Outcome.FAIL, "lost: 251 events are missing from 8 cells", "runs/head")
 MADE: dict[str, tuple[list[Round], dict[str, Any]]] = {

@@ -30,8 +30,8 @@ from reports.figures import backfill, guarantee, percentiles, seam, states, thro
 from reports.figures.style import BLUE, picture
 from reports.page import Page, Section, render
 from tests.program import pages
+from tests.quick.experiments.test_gate import measured
 from tests.quick.histories import many
-from tests.quick.test_gate import measured
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDTHS = (360, 390, 1280)

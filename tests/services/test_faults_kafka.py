@@ -33,7 +33,7 @@ from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.util.wait import wait_until
 from tests.quick.cases import SPEC as CASE
-from tests.quick.test_faults_kafka import Engine
+from tests.quick.faults.test_faults_kafka import Engine
 from workloads.ad_impressions.codec import AdCodec
 from workloads.ad_impressions.schema import Population
 

@@ -15,7 +15,7 @@ from harness.model import EngineManifest, KafkaAddress, SinkClaim
 from harness.services.redis import EmbeddedRedis
 from harness.util.wait import wait_until
 from tests.quick.cases import SPEC
-from tests.quick.test_faults import ScriptedEngine
+from tests.quick.faults.test_faults import ScriptedEngine
 
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
 ENGINE: Any = ScriptedEngine()
