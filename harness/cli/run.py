@@ -80,5 +80,6 @@ def _list_scenarios(as_json: bool) -> None:
     from harness.cli import scenario_list
 
     found = plan.scenario_groups()
-    told = [{"name": name, "group": group, "what": what} for group, name, what in scenario_list.rows(found)]
-    answer(as_json, {"scenarios": told}, scenario_list.shown(found))
+    rows = scenario_list.rows(found)
+    told = {"scenarios": [{"name": name, "group": group, "what": what} for group, name, what in rows]}
+    answer(as_json, told, scenario_list.shown(found))

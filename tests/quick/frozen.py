@@ -363,6 +363,8 @@ def _said(name: str) -> Iterator[str]:
         given = [each.value for each in call.keywords if each.arg == name]
         if _called(call) == "CheckResult":
             given += call.args[PLACES[name] : PLACES[name] + 1]
+        if _called(call) == "failed" and name == "word":
+            given += call.args[4:5] or call.args[:1]  # without a word, the name of the check
         for value in given:
             yield from (str(each.value) for each in ast.walk(value) if _is_text(each))
 
@@ -413,7 +415,7 @@ def json_answers() -> Lines:
                 named = [key for node in ast.walk(function) if isinstance(node, ast.Dict) for key in node.keys]
                 found = [key.value for key in named if isinstance(key, ast.Constant)]
                 command = next((v for k, v in _pairs(function) if k == "command"), "")
-                if found:
+                if set(found) - {"exit"}:  # which is added to each
                     yield f"{command}: {' '.join(map(str, dict.fromkeys(found)))}".removeprefix(": ")
 
 
@@ -446,7 +448,7 @@ def trees() -> Sequence[ast.Module]:
 
 
 OF_USE = re.compile(
-    r"\bLane\.of\b|\bRandom\(|tell\(|\b(values|last_value)\(|\bhistory\(|CheckResult|as_json|as_object|blame=|word="
+    r"\bLane\.of\b|\bRandom\(|tell\(|\b(values|last_value)\(|\bhistory\(|CheckResult|as_json|as_object|blame=|word=|failed\("
 )
 
 

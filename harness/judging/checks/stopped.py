@@ -43,8 +43,9 @@ def _compared(case: RunFacts, after: Observed) -> CheckResult:
         if late
         else []
     )
-    word = "changed when stopped" if spoiled else ONLY_WHEN_STOPPED
-    return failed("stopped", "; ".join(found), len(spoiled) + len(late), (spoiled or late)[:EXAMPLES], word)
+    count, witnesses = len(spoiled) + len(late), (spoiled or late)[:EXAMPLES]
+    sentence = "; ".join(found)
+    return failed("stopped", sentence, count, witnesses, "changed when stopped" if spoiled else ONLY_WHEN_STOPPED)
 
 
 def _spoiled(case: RunFacts, after: Observed) -> list[int]:
