@@ -141,7 +141,7 @@ class SideRun(Run):
         super()._tick()
         if not self.manifest.progress:
             self._count_views()
-        elif progress := self._progress():
+        elif progress := self.engine.progress():
             self.done = Done(progress.at_ms, sum(progress.offsets.values()))
 
     def _count_views(self) -> None:
