@@ -76,7 +76,7 @@ def test_a_bug_that_escapes_is_told(monkeypatch):
 
 
 def test_a_bug_that_the_matrix_does_not_have_is_told(monkeypatch):
-    monkeypatch.setattr(planted, "counts", lambda: iter([("new", by_hand.HONEST)]))
+    monkeypatch.setitem(planted.PARTS, "counts", lambda: iter([("new", by_hand.HONEST)]))
 
     found = {each.name: each for each in drive.by_hand()}
 
