@@ -225,3 +225,13 @@ def end(code, events, why):
 )
 def test_words_that_nobody_says_are_found(test, words):
     assert [found for _, found in unknown(test, Said(strings(SAYS)))] == words
+
+
+def test_strings_are_read_as_python_reads_them():
+    source = (ROOT / "harness" / "faults" / "redis.py").read_text(encoding="utf-8")
+    said = Said(strings(source, docstrings=True))
+
+    texts = [WORD.findall(text_of(each).lower()) for each in literals(ast.walk(ast.parse(source)))]
+
+    assert len(texts) > 100
+    assert [words for words in texts if len(words) > 1 and not said.has(*words)] == []
