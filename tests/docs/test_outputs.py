@@ -148,7 +148,7 @@ def test_a_part_that_is_printed_no_more_is_named():
 def page(tmp_path):
     """A page with an output, and a function that changes it."""
     source = ROOT / "docs" / "test" / "python.md"
-    copy = tmp_path / "python.md"
+    copy: Path = tmp_path / "python.md"
 
     def changed(old: str, new: str) -> Path:
         text = source.read_text()
@@ -241,7 +241,7 @@ def test_the_program_still_has_the_sentences_that_a_page_shows(kept):
 
 def kept_command(kept: Path) -> str:
     (command,) = re.findall(r'^ "command": "(.*)",$', kept.read_text(encoding="utf-8"), re.MULTILINE)
-    return command
+    return str(command)
 
 
 SENTENCE = "19,840 events too many in 377 cells: exactly batch 3 once more, which was replayed after kill@c3:batch=3"

@@ -132,11 +132,15 @@ def columns(decorator: ast.AST, constants: dict[str, ast.expr]) -> Iterator[tupl
         case _:
             return
     values = constants.get(values.id, values) if isinstance(values, ast.Name) else values
-    for row in getattr(values, "elts", ()):
+    for row in _elements(values):
         cells = row.args if isinstance(row, ast.Call) else [row]
         if len(parameters) > 1 and len(cells) == 1:
-            cells = getattr(cells[0], "elts", ())
+            cells = _elements(cells[0])
         yield from zip(parameters, cells, strict=False)
+
+
+def _elements(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else []
 
 
 def unknown(source: str, said: Said, *, absent: bool = False) -> list[tuple[int, str]]:
