@@ -105,6 +105,7 @@ class FakeEngine:
         self._types, self._by_ad = {VIEW}, False
         self._files: list[list[Event | None]] = [[] for _ in log]  # the only place of events that Kafka has deleted
         self._seam = FileSeam((), ())
+        self._files_end_ms = 0  # of the newest event in them
         self._running, self._frozen, self._forgets = False, False, False
         self._exit_code: int | None = None
         self._busy_until_ms = 0
@@ -162,6 +163,7 @@ class FakeEngine:
         self._watermark_ms = changed.get("watermark_ms", self._watermark_ms)
         if "history" in changed:
             self._seam, self._files = changed["history"].seam, changed["files"]
+            self._files_end_ms = max((each.time_ms for records in self._files for each in records if each), default=0)
         if "options" in changed and self._bad.kind != "deaf":
             options: Mapping[str, str] = changed["options"]
             self._types, self._by_ad = set(options.get(COUNTS, VIEW).split("+")), options.get(BY) == "ad"
@@ -434,8 +436,7 @@ class FakeEngine:
         """Return whether a record after the start offset is read; only a planted bug skips any."""
         if self._bad.kind != "last-window" or offset >= self._seam.ends[p]:
             return True
-        newest_ms = max(event.time_ms for records in self._files for event in records if event)
-        return event is not None and event.time_ms // self._window_ms == newest_ms // self._window_ms
+        return event is not None and event.time_ms // self._window_ms == self._files_end_ms // self._window_ms
 
     def _write(self, number: int, part: Mapping[Cell, Tally]) -> None:
         fenced_out = set()

@@ -178,7 +178,7 @@ def test_one_that_was_killed_and_is_not_back_may_be_starved_whatever_it_had_read
         log=SimpleNamespace(ends=None),
         fault=SimpleNamespace(settled=lambda: is_back),
         abort_causes=causes,
-        _progress=lambda: SimpleNamespace(offsets={0: 10}),
+        engine=SimpleNamespace(progress=lambda: SimpleNamespace(offsets={0: 10})),
     )
 
     with suppress(AttributeError):  # the report is none
