@@ -27,7 +27,7 @@ from reports.result import Result
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = Path(__file__).with_suffix("")
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-BLOCK = re.compile(r"(?<=^```\n)\$ (?:\./)?streamgauge (run\b.*)\n(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?<=^```\n)\$ (?:\./)?streamgauge (run\b[^\n]*)\n(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 GAP = "..."
 LABELLED = re.compile(r"  (\S.{7} )\S")
 

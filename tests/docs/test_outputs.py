@@ -38,7 +38,8 @@ HELD_ELSEWHERE = {
 
 def blocks(page: Path) -> list[str]:
     """Each fenced block without a language: an output."""
-    return re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [text for language, text in fenced if not language]
 
 
 # ---------------------------------------------------------------- Blocks
@@ -248,10 +249,10 @@ SENTENCE = "19,840 events too many in 377 cells: exactly batch 3 once more, whic
 
 
 def test_a_sentence_that_the_program_has_no_more_is_found(tmp_path):
-    source = tmp_path / "check.py"
-    source.write_text('WHAT = "event"\nsaid = f"{n} {WHAT}s too many in {m} cells: exactly batch {b} once more{why}"\n')
-    before = texts((source,)) | {("which", "was"), ("replayed", "after")}
-    source.write_text(source.read_text().replace("once more", "a second time"))
+    now, later = tmp_path / "now.py", tmp_path / "later.py"
+    now.write_text('WHAT = "event"\nsaid = f"{n} {WHAT}s too many in {m} cells: exactly batch {b} once more{why}"\n')
+    later.write_text(now.read_text().replace("once more", "a second time"))
+    elsewhere = {("which", "was"), ("replayed", "after")}
 
-    assert gone(SENTENCE, before) == []
-    assert gone(SENTENCE, texts((source,)) | {("which", "was"), ("replayed", "after")}) == ["once", "more"]
+    assert gone(SENTENCE, texts((now,)) | elsewhere) == []
+    assert gone(SENTENCE, texts((later,)) | elsewhere) == ["once", "more"]
