@@ -305,3 +305,10 @@ def test_a_void_certificate_says_why(rows, intended, reason):
 
     assert not certificate.valid
     assert reason in " ".join(certificate.reasons)
+
+
+def test_an_audit_names_twenty_examples_and_the_first_event_of_all_by_its_id():
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, []), ())
+
+    assert len(audit.missing.examples) == 20
+    assert audit.missing.examples[0].startswith("000000000000 ")
