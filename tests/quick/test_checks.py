@@ -727,7 +727,7 @@ def test_results_under_names_that_are_one_millisecond_off_are_shifted():
         for each, count in HONEST.log_ledger.items()
     }
 
-    assert "0.001 s later" in result("shifted", case(observed=Observed(Ledger(moved), ()))).sentence
+    assert "0.001 s earlier" in result("shifted", case(observed=Observed(Ledger(moved), ()))).sentence
 
 
 def test_what_files_held_of_cells_that_go_on_is_named_if_just_that_is_missing():
