@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines.progress import OF_STATE, ProgressFile
 from harness.judging import progress_curve
+from harness.judging.progress_curve import Curve
 from harness.model import Progress
 from harness.rundir.store import Store
 from workloads.jobs.progress_log import ProgressLog
@@ -180,3 +182,16 @@ def test_a_batch_takes_as_long_as_the_engine_says_and_two_seconds_if_it_says_not
 
     assert curve is not None
     assert curve.took_s.tolist() == [1.5, 2.0, 0.0]
+
+
+def curve(at_s: list[float], total: list[float]) -> Curve:
+    return Curve(np.array(at_s), np.array(total), np.zeros(len(at_s)))
+
+
+def test_the_rate_of_catching_up_is_the_highest_that_lasted_while_records_were_waiting():
+    backlog, nothing = curve([0.0, 10.0], [1000.0, 2000.0]), curve([0.0, 10.0], [0.0, 1000.0])
+    fast, slow = curve([0.0, 2.0, 4.0, 6.0], [0.0, 400.0, 800.0, 1000.0]), curve([0.0, 2.0, 4.0], [0.0, 150.0, 300.0])
+
+    assert progress_curve.catch_up_per_s(fast, backlog) == 200.0
+    assert progress_curve.catch_up_per_s(fast, nothing) is None, "nothing was waiting"
+    assert progress_curve.catch_up_per_s(slow, backlog) is None, "100 a second are offered"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.experiments.gating.candidates import Candidate, _inside, look_up, made
+from harness.experiments.gating.candidates import Candidate, _inside, commit_of, look_up, made
 from harness.model import AD_IMPRESSIONS, UsageError
 
 
@@ -66,3 +66,38 @@ def test_only_a_path_in_the_repository_is_looked_up_there(tmp_path):
 
     assert _inside(tmp_path / "repository", str(tmp_path / "repository" / "mine")) == Path("mine")
     assert _inside(tmp_path / "repository", str(tmp_path / "elsewhere")) == tmp_path / "elsewhere"
+
+
+def committed(folder: Path, **files: str) -> str:
+    """Make a repository of one commit."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_path_has_the_commit_that_is_checked_out_and_a_shipped_engine_has_none(tmp_path):
+    commit = committed(tmp_path, job="as committed")
+    candidate = Candidate("job", str(tmp_path / "job"))
+
+    assert commit_of(Candidate("spark", "spark")) == ""
+    assert commit_of(candidate) == commit
+    (tmp_path / "job").write_text("edited")
+    assert commit_of(candidate) == f"{commit}-dirty"
+
+
+def test_a_commit_is_built_by_the_command_of_its_manifest(tmp_path):
+    repository, logs = tmp_path / "repository", tmp_path / "logs"
+    repository.mkdir()
+    logs.mkdir()
+    manifest = 'id = "mine"\nextends = "reference"\nbuild = ["sh", "-c", "echo compiled; echo > {home}/built"]\n'
+    commit = committed(repository, **{"manifest.toml": manifest})
+    said: list[str] = []
+
+    with made(Candidate("first", "manifest.toml", commit=commit, top=repository), logs, said.append) as engine:
+        assert (Path(engine).parent / "built").exists()
+    assert [words.split(":")[0] for words in said] == ["building first"]
+    assert (logs / "build-1.log").read_text() == "compiled\n"
+    assert not (repository / "built").exists()

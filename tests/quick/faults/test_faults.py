@@ -584,3 +584,10 @@ def test_a_batch_that_is_done_before_the_second_kill_of_a_replay_was_no_kill_in_
 
     assert (fault.over(), report_of(fault).landed, kills(engine)) == (True, False, 1)
     assert "batch 4 was done before it could be killed again" in report_of(fault).proof
+
+
+def test_a_consumer_group_shows_offsets_and_no_batches():
+    grouped = replace(MANIFEST, progress_group="group")
+
+    assert [create(f"kill@{moment}", grouped).needs for moment in ("offset=50%", "t>=1s")] == [(), ()]
+    assert "commits offsets to a consumer group" in create("kill@batch=3", grouped).needs[0]

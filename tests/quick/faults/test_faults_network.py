@@ -317,3 +317,18 @@ def test_answers_are_whole_only_when_their_last_byte_is_there():
     assert two.answers == 2
     assert not complete("kafka", frame + frame[:-1], two.answers)
     assert complete("kafka", frame + frame, two.answers)
+
+
+def test_jitter_is_over_when_no_answer_takes_half_of_it(scene):
+    fault = create("net-jitter(for=1s)@now")
+    for answer_ms in (200.0, 10.0) * network.JITTER_POLLS:
+        scene.answer_ms = answer_ms
+        scene.poll(fault)
+    scene.poll(fault, 1100)
+    assert scene.story[-1] == "clear"
+    healed = []
+    for answer_ms in (100.0, 99.0):
+        scene.answer_ms = answer_ms
+        healed.append([scene.poll(fault).healed for _ in range(network.JITTER_POLLS + 1)][-1])
+
+    assert healed == [False, True]

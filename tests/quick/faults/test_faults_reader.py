@@ -25,6 +25,7 @@ class Answers:
 
     most = 10**9
     asked = 0
+    hung_up = 0
 
     def __init__(self, client: object, names: object) -> None:
         """It has no connection."""
@@ -39,7 +40,7 @@ class Answers:
         return request
 
     def disconnect(self) -> None:
-        """There is none."""
+        type(self).hung_up += 1
 
 
 def moment(now_ms: int, field: Any = None) -> Moment:
@@ -55,6 +56,7 @@ def a_field() -> Field:
 def struck(monkeypatch, most: int):
     monkeypatch.setattr(Answers, "most", most)
     monkeypatch.setattr(Answers, "asked", 0)
+    monkeypatch.setattr(Answers, "hung_up", 0)
     monkeypatch.setattr(reader, "Prepared", Answers)
     fault = create(replace(SPEC, sink="default", fault=parse("read-results(for=1s, every=1ms)@now")), OURS)
     fault.poll(moment(1, a_field()))
@@ -110,3 +112,15 @@ def test_reads_that_failed_are_counted_beside_those_that_were_answered(monkeypat
     proof = report_of(fault).proof
     assert "5 reads, p50 " in proof
     assert f", {Answers.asked - 5:,} failed" in proof
+
+
+def test_a_reader_reads_for_as_long_as_it_was_told_and_then_hangs_up(monkeypatch):
+    fault = struck(monkeypatch, most=10**9)
+    wait_until(lambda: Answers.asked > FEWEST, deadline_s=20, what="some reads", every_s=0.01)
+    fault.poll(moment(2, a_field()))
+    fault.poll(moment(1001, a_field()))
+    assert (fault.settled(), Answers.hung_up) == (False, 0)
+    fault.poll(moment(1002, a_field()))
+    fault.poll(moment(1003, a_field()))
+
+    assert (report_of(fault).healed, Answers.hung_up) == (True, 1)

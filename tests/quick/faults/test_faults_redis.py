@@ -11,7 +11,7 @@ import psutil
 import pytest
 import redis as redis_py
 
-from harness.faults.redis import ASIDE, KINDS
+from harness.faults.redis import ASIDE, KINDS, Kill
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
 from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
@@ -350,3 +350,12 @@ def test_a_world_without_redis_has_none_to_harm():
 def test_a_way_of_keeping_data_that_does_not_exist_is_refused(server):
     with pytest.raises(UsageError, match="'disk' of redis-kill is not one of none, rdb, aof"):
         Course(server, "redis-kill(persistence=disk)@now")
+
+
+def test_a_server_is_killed_as_soon_as_its_save_has_the_age_that_was_told(server):
+    kill = Kill(0.0, "rdb", 1.0)
+    client: Any = ScriptedClient(server)
+    assert not kill.is_ready(client, 1000)
+    server.saved = {"a": {"0": "5"}}
+
+    assert [kill.is_ready(client, now_ms) for now_ms in (2000, 2999, 3000)] == [False, False, True]

@@ -224,3 +224,24 @@ def test_fewer_than_500_records_prove_no_skew():
 
     assert strike(Skew, "input-skew").seen(hot[:499]) == ""
     assert "100% of 500 records" in strike(Skew, "input-skew").seen(hot)
+
+
+def test_a_share_may_be_all_of_it():
+    assert inputs.share(parse("input-poison(share=100%)@t>=2s"), FAULTS["input-poison"]) == 1.0
+
+
+def test_a_burst_lands_by_what_arrives_between_two_polls(monkeypatch):
+    """The first of them is when records in transit have arrived."""
+    ends = {0: 100, 1: 100}
+    monkeypatch.setattr(inputs, "end_offsets", lambda *_: dict(ends))
+    field: Any = SimpleNamespace(kafka_address=KafkaAddress("nowhere"), topic="topic")
+    burst = strike(Burst, "input-burst(times=5, for=8s)")
+
+    def at(now_ms: int) -> Any:
+        return SimpleNamespace(now_ms=now_ms, epoch_ms=0, before=0, field=field)
+
+    burst.inject(at(2000))  # 100 a second until now
+    assert [burst.landed(at(now_ms)) for now_ms in (2499, 2500)] == ["", ""]
+    ends[0] += 500
+    assert burst.landed(at(3499)) == ""
+    assert "500 records/s, 5.0 times as many as before" in burst.landed(at(3500))

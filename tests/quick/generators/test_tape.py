@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generators import tape as tapes
 from generators.disorder import PRESETS
 from generators.preview import preview
 from generators.profiles import steady
@@ -158,3 +159,21 @@ def test_a_preview_shows_how_old_the_events_are_and_how_many_of_them_count():
     assert sum(bar.events for bar in found.lateness) == found.events == Tape(SPEC).total
     assert [*found.counted.values()] == [views]
     assert all(bar.events >= 0 for bar in found.lateness)
+
+
+def test_a_preview_says_of_each_bar_up_to_which_age_it_goes():
+    found = preview(replace(RUN, tape=SPEC))
+    age_ms = np.concatenate([block.intended_us // 1000 - block.event_time_rel_ms for block in Tape(SPEC).blocks()])
+    bounds = (-1, 0, 10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 60_000, None)
+
+    assert [bar.up_to_ms for bar in found.lateness] == [*bounds]
+    reached = [int((age_ms <= bound).sum()) if bound is not None else len(age_ms) for bound in bounds]
+    assert np.cumsum([bar.events for bar in found.lateness]).tolist() == reached
+
+
+def test_a_silence_is_undone_to_the_first_event_that_is_sent_at_its_end():
+    silence_us, due_us = (10, 14), np.arange(20)
+    intended_us = tapes._after_silence(due_us, silence_us)
+    first_us = [int(due_us[intended_us >= at_us][0]) for at_us in range(20)]
+
+    assert tapes._before_silence(np.arange(20), silence_us).tolist() == first_us

@@ -202,3 +202,12 @@ def test_results_of_ads_are_looked_for_where_they_are_asked_for():
     assert [*keys_of(spec)][: len(campaigns)] == [*campaigns]
     assert all(key.startswith("ad:") for key in keys_of(spec)[len(campaigns) :])
     assert keys_of(ASKED) == campaigns
+
+
+@pytest.mark.parametrize("means", [CutoverRule.CARRY, CutoverRule.ANEW])
+@pytest.mark.parametrize("exact", [(True, True), (True, False), (False, True)])
+def test_what_is_exact_on_one_side_of_the_seam_only_is_not_exact(means, exact):
+    events = [(0, 1, True, True), (0, 15, True, True)]
+    old, new = (replace(counted(events, which, SHORT), exact=exact[which - 2]) for which in (2, 3))
+
+    assert changed.by_rule(means, old, new, (1, 1)).exact is all(exact)

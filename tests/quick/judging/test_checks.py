@@ -16,6 +16,7 @@ from harness.evidence.observed import Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, meanwhile
+from harness.judging.checks.case import join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
 from harness.judging.judge import conclude
@@ -27,6 +28,7 @@ from harness.model import (
     Expiring,
     FaultReport,
     FaultSpec,
+    FileSeam,
     Outcome,
     Progress,
     When,
@@ -675,3 +677,63 @@ def test_events_that_lie_in_orphaned_hashes_are_said_to(held, told):
 
     assert result("lost", changed).sentence.endswith(f": {told}, to which no campaign refers")
     assert result("phantom", changed).count == len(held)
+
+
+def test_a_list_says_how_many_more_there_are_if_there_are_more():
+    assert join(range(8)) == "0, 1, 2, 3, 4, 5, 6, 7"
+    assert join(range(9)) == "0, 1, 2, 3, 4, 5, 6, 7 and 1 more"
+
+
+@pytest.mark.parametrize(("log", "where"), [("engine.log", "engine.log"), ("", "engine")])
+def test_the_last_words_of_an_engine_stand_under_the_name_of_its_log(log, where):
+    crashed = EngineReport("crashed", "it ended by itself", last_lines=("boom",), log=log)
+
+    assert [(each.cell, each.detail) for each in result("engine", case(engine=crashed)).witnesses] == [(where, "boom")]
+
+
+def test_unexpected_results_are_counted_whatever_they_are():
+    window, zero = (cell(0, EPOCH_MS + ms) for ms in (3_600_000, 7_200_000))
+    seen = replace(
+        HONEST.observed,
+        counts=HONEST.log_ledger + Ledger({window: 5}),
+        zeros=(zero,),
+        strays=(Stray("a", "7", "campaign"),),
+    )
+
+    assert result("phantom", case(observed=seen)).count == 3
+
+
+def test_keys_that_share_three_characters_are_one_pattern():
+    strays = tuple(Stray(f"{key}[n]", "1", "campaign") for key in ("abc1", "abc2"))
+
+    assert "bookkeeping = ['abc*']" in result("phantom", case(observed=Observed(HONEST.log_ledger, strays))).sentence
+
+
+def test_a_key_is_kept_as_declared_if_it_was_written_at_the_start_of_the_run():
+    begun_ms, ended_ms = HONEST.span_ms
+    soon = (Expiring(keys=3, soonest_ms=5000, example="stats"),)
+    kept_ms = 5000 + ended_ms - begun_ms
+
+    assert result("vanishing", case(expiring=soon, retention_ms=kept_ms)).outcome is Outcome.PASS
+    found = result("vanishing", case(expiring=soon, retention_ms=kept_ms + 1))
+    assert found.outcome is Outcome.FAIL
+    assert (found.witnesses[0].cell, found.witnesses[0].expected) == ("stats", f"kept for {(kept_ms + 1) / 1000:g} s")
+
+
+def test_results_under_names_that_are_one_millisecond_off_are_shifted():
+    codes = HONEST.oracle.codes
+    moved = {
+        codes.one(int(codes.keys(np.array([each]))[0]), int(codes.fields(np.array([each]))[0]) + 1): count
+        for each, count in HONEST.log_ledger.items()
+    }
+
+    assert "0.001 s earlier" in result("shifted", case(observed=Observed(Ledger(moved), ()))).sentence
+
+
+def test_what_files_held_of_cells_that_go_on_is_named_if_just_that_is_missing():
+    """A reader that begins in Kafka without what its files held."""
+    log = HONEST.events
+    gone = ledger(log, (log.offset < 75) & (log.time_ms >= EPOCH_MS + WINDOW_MS))
+    found = result("lost", case(seam=FileSeam((75, 75), (75, 75)), observed=Observed(HONEST.log_ledger - gone, ())))
+
+    assert "exactly what the files held of cells that go on in Kafka, passed over at the seam" in found.sentence

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from harness.engines import late
+from harness.engines import late, progress
 from harness.evidence.observed import LogEvents, NamedLate
 from harness.judging.judge import conclude
 from harness.judging.lateness import Restart, named_among, named_elsewhere, read_again, restarts
+from harness.judging.stored_run import StoredRun
 from harness.model import Progress
+from harness.rundir.store import Store
 from harness.selftest.visits import named_by_window
+from tests.quick.cases import SPEC
 from workloads.cells import Codes
 
 
@@ -136,3 +143,15 @@ def test_a_loss_says_that_the_wrong_windows_were_named():
     (sentence,) = [each.sentence for each in conclude(named_by_window(opens_ms=10_000)).checks if each.name == "lost"]
 
     assert "lines of late.jsonl name a window in which the event does not lie" in sentence
+
+
+def test_an_engine_has_to_name_as_many_as_it_ever_reported(tmp_path):
+    """After a restart its own count begins at zero."""
+    store = Store.create(tmp_path, "late")
+    (store.path / late.FILE).write_bytes(b"[1,5]\n")
+    lines = [{"at": at, "batch": at, "rows": 1, "offsets": {"0": at}, "dropped": 3 - at} for at in (1, 2)]
+    (store.path / progress.FILE).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    claim, manifest = SimpleNamespace(late="drop"), SimpleNamespace(window_key="begin")
+    run: Any = SimpleNamespace(store=store, claim=claim, manifest=manifest, spec=SPEC)
+
+    assert StoredRun.named_late.func(run).lacks == "late.jsonl names 1 event, but the engine reported 2 as dropped"

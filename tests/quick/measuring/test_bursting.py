@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -239,3 +241,19 @@ def test_memory_is_that_of_the_engine_and_its_workers_and_of_a_run_elsewhere_not
     assert (at_s.tolist(), mib.tolist()) == ([1.0, 2.0], [5.0, 7.0])
     for nothing in (bursting._memory(None, 0), bursting._checkpoint(None, 0)):
         assert [len(each) for each in nothing] == [0, 0]
+
+
+def test_a_checkpoint_that_ended_when_a_part_began_did_not_run_in_it():
+    told = Checkpointing(np.array([19.0, 30.0]), np.array([20.0, 31.0]), np.array([10.0, 10.0]))
+
+    assert told.under_way(0.0, 20.0).tolist() == [True, False]
+    assert told.under_way(20.0, 30.0).tolist() == [False, False]
+
+
+def test_checkpoints_lie_in_the_seconds_of_the_load():
+    told = (SimpleNamespace(at_ms=5000, took_ms=1500, in_flight_bytes=2048),)
+    run: Any = SimpleNamespace(checkpoints=told, epoch_ms=1000)
+    found = bursting.checkpointing(run)
+
+    assert found is not None
+    assert (found.begun_s.tolist(), found.ended_s.tolist(), found.in_flight_kib.tolist()) == ([4.0], [5.5], [2.0])

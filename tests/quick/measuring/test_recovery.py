@@ -409,6 +409,7 @@ def exposed(seen, sent, wrong_in_the_end=()):
         ([(4.5, 4), (5, 7), (8, 4)], (), [(5.0, 8.0)]),  # counted twice and corrected, which is no dip
         ([(4.5, 4), (5, 7)], (0,), [(5.0, np.inf)]),
         ([(4.5, 3)], (0,), [(4.5, np.inf)]),  # lost
+        ([(3, 3)], (0,), [(3.0, np.inf)]),  # lost, and seen at the very moment at which an event was sent
         ([(1.98, 2)], (), []),  # sooner than any look: clocks
     ],
 )
@@ -509,3 +510,41 @@ def test_a_run_without_a_fault_has_none(tmp_path):
     measure.save(StoredRun(store), verdict)
 
     assert store.read_json(measure.RECOVERY) == []
+
+
+def test_a_window_that_begins_when_the_fault_lands_is_fresh():
+    found = only(replace(KILLED, faults=(report(landed_s=30.0, over_s=31.0),), starts_s=()))
+
+    assert values(found)["first_fresh_s"] == 10.6
+
+
+def test_a_backlog_that_is_just_as_large_as_usual_is_not_behind():
+    """At most the p95 before the fault, and one second's worth of events."""
+    usual = np.where(SECONDS <= STRUCK_S, 100.0, 1100.0)
+    found = only(replace(KILLED, backlog=usual)).quantities["catch_up_s"]
+
+    assert found.value == pytest.approx(7.1)
+    assert found.note.startswith("never fell behind: at most 1,100 events behind")
+
+
+def test_a_pause_that_becomes_a_silence_when_the_fault_strikes_detects_it():
+    found = only(replace(KILLED, progress_s=every(0.5, but=(18.5, BACK_S)))).quantities["detect_s"]
+
+    assert (found.value, found.note) == (
+        0.0,
+        "no progress for more than 1.5 s: the last came 1.5 s before it struck",
+    )
+
+
+def test_a_pause_is_no_silence_before_it_is_longer_than_usual():
+    moments_s = every(0.5, but=(18.5, BACK_S))
+
+    alarmed = recovery._alarmed(moments_s, KILLED, recovery._stretch(KILLED, 0))
+    assert alarmed is not None
+    assert alarmed[:2].tolist() == [False, True]
+
+
+def test_how_long_nothing_has_changed_is_said_of_each_second():
+    run = replace(KILLED, end_s=4.2)
+
+    assert recovery.silent_s(run, np.array([1.5, 3.0])).tolist() == [1.0, 0.5, 0.0, 1.0, 2.0]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measuring import steady
 from harness.measuring.steady import advice, find, foretold, warm_up
 
 WINDOW_S = 10.0
@@ -292,3 +293,16 @@ def test_a_state_that_is_written_down_seldom_is_not_judged():
     found = judge(backlog=np.zeros(180), latency=np.full(180, 500.0), state=steps)
     assert found.steady
     assert "too little was seen of the state" in found.sentence
+
+
+def test_a_load_of_just_the_seconds_that_are_needed_is_judged():
+    assert "are needed to tell" not in judge(backlog=np.zeros(20)).sentence
+    assert "only 19 s of load are left, and 20 s are needed" in judge(backlog=np.zeros(19)).sentence
+
+
+def test_a_short_run_is_said_to_take_two_minutes():
+    assert foretold(10, 20, 10).endswith("about 2 minutes.")
+
+
+def test_what_did_not_change_at_all_is_said_to_have_grown_by_nothing():
+    assert "the backlog grew by 0.0%" in steady._complaint(steady._Bound("backlog", 0.0, 0.02))

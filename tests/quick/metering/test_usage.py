@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.measuring import measure
 from harness.measuring.cost import cpu_share
+from harness.measuring.measurement import Observer
 from harness.metering.cpu_books import Books, Cpu, Seen
+from harness.rundir.store import Store
 
 
 def seen(pid, user_s, *, part="engine", start="a", parent=1, ended_s=0.0, rss=10):
@@ -129,3 +132,16 @@ def test_a_part_s_share_of_a_core_is_its_cpu_time_by_the_time_from_the_first_sam
     assert cpu_share(resources, "engine") == pytest.approx(0.6)
     assert cpu_share(resources, "redis") == pytest.approx(0.25)
     assert cpu_share(resources[:2], "engine") is None
+
+
+def test_the_observer_s_own_figures_stand_beside_what_its_process_used(tmp_path):
+    store = Store.create(tmp_path, "observed")
+    table = pa.table(
+        {"part": ["harness"] * 2, "at_ms": [0, 2000], "cpu_user_s": [0.0, 0.5], "cpu_system_s": [0.0, 0.1]}
+    )
+    figures = {"period_ms": 20.0, "period_p99_ms": 30.0, "scans": 500, "cells_sampled_share": 1.0}
+    assert measure._observer(store, table) is None
+    store.tell("observer", **figures)
+
+    assert measure._observer(store, table) == Observer(**figures, cpu_share=pytest.approx(0.3))
+    assert measure._observer(store, None) is None

@@ -17,6 +17,7 @@ from harness.cli import shell_completion
 from harness.evidence import observed
 from harness.evidence.observed import parts_of
 from harness.experiments.folder import Folder
+from harness.judging import digests
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store, new_folder, runs
 from reports import listing
@@ -178,3 +179,19 @@ def test_a_line_is_not_glued_to_one_that_a_kill_tore(tmp_path):
     store.tell("ended early", why="killed")
 
     assert [line["why"] for line in store.history("ended early")] == ["killed"]
+
+
+def test_a_file_that_was_edited_is_named_also_if_its_digest_was_computed_anew(tmp_path):
+    store = Store.create(tmp_path, "run")
+    store.write_json("spec.json", {"late": 0})
+    files = digests.of_files(store)
+    store.tell(digests.CLOSED, files=files)
+    digests.write(store, files)
+    assert digests.compare(store).changed == ()
+    store.write_json("spec.json", {"late": 1})
+    digests.write(store, digests.of_files(store))
+
+    assert digests.compare(store).changed == (
+        "spec.json was edited",
+        "digests.json was edited: it has other digests than history.jsonl",
+    )

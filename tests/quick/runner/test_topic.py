@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from generators.encode import Batch, Encoder, Message
+from generators.librdkafka import Client
 from generators.producers import Failures, send_all
 from harness.model import KafkaAddress
 from harness.rundir.store import Store
@@ -81,3 +83,21 @@ def test_a_record_that_did_not_fit_into_the_queue_is_an_error():
 
     with pytest.raises(TimeoutError, match="1 records did not fit into the queue"):
         send_all(producer, [(0, one)], 1.0)
+
+
+def test_each_record_that_failed_is_counted_once():
+    failures = Failures()
+    for key, words in ((b"a", "timed out"), (b"b", "timed out"), (None, "too large")):
+        failures.add(key, words)
+
+    assert (failures.count, failures.by_key) == (3, {b"a": 1, b"b": 1, b"": 1})
+    assert failures.sentences() == ["2 x timed out", "1 x too large"]
+
+
+def test_a_client_reports_without_waiting():
+    asked: list[int] = []
+    client = object.__new__(Client)
+    vars(client).update(_client=1, _library=SimpleNamespace(rd_kafka_poll=lambda _, ms: asked.append(ms)))
+    client.poll()
+
+    assert asked == [0]

@@ -314,3 +314,10 @@ def test_a_cell_has_the_time_from_the_load_start_to_its_window(since_ms, said):
     ads = oracle_of(RunSpec("", "", "", SPEC, 10_000, 0, "", None, FaultSpec("none")))
 
     assert ads.name(ads.codes.one(0, EPOCH_MS), EPOCH_MS - since_ms).endswith(said)
+
+
+def test_an_audit_names_twenty_examples_and_the_first_event_of_all_by_its_id():
+    audit = log_audit.compare(Schedule(SPEC), EPOCH_MS, log_of(SPEC, []), ())
+
+    assert len(audit.missing.examples) == 20
+    assert audit.missing.examples[0].startswith("000000000000 ")
