@@ -75,7 +75,7 @@ def test_a_round_holds_what_all_sides_do_in_a_few_seconds():
     assert rounds.fitting(40.0, 160.0) == 1
     assert rounds.fitting(0.01, 0.02) == rounds.MOST, "all that is sent is judged"
     assert rounds.fitting(4.2, 4.8) == 40, "a batch costs 4 s, and a stretch a tenth"
-    assert rounds.fitting(4.4, 5.6) == 20, "half of a round is events"
+    assert rounds.fitting(4.4, 5.6) == 40, "two thirds of a round are events"
 
 
 def test_a_start_with_slow_rounds_gets_fewer_of_them_so_that_more_starts_fit():
