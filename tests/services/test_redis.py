@@ -165,6 +165,9 @@ def test_a_server_that_was_killed_comes_back_at_its_port_with_what_it_kept(tmp_p
                 what = "the append-only file to be written"
                 wait_until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], deadline_s=60, what=what)
             client.set("late", "1")
+            if keeps == "aof":  # Redis answers before it writes while the disk is busy with an fsync
+                what = "the append-only file to hold the last command"
+                wait_until(lambda: not client.info("persistence")["aof_buffer_length"], deadline_s=60, what=what)
             run_id = client.info("server")["run_id"]
         server.child.kill_group()
         server.restart(keeps)
