@@ -29,6 +29,7 @@ def run_alone(folder, kind, *more):
     """Its answer, and what was left of it."""
     process = start(folder, *SMALL, "--engine", BAD / kind, *more)
     answer = told(process)
+    assert answer["verdict"], answer["error"]
     return answer, left_of(process.pid)
 
 
