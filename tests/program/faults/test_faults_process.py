@@ -328,6 +328,15 @@ def test_a_crash_loop_kills_what_comes_back_and_what_takes_too_long():
     assert "from 400 to 500" in report.proof
 
 
+def test_a_crash_loop_has_the_time_for_all_of_its_starts():
+    spark, fault = engine(), create("crash-loop(times=3, after=60s)@now")
+    for now_ms in range(1_000, 130_000, 1_000):
+        at(fault, spark, now_ms)
+
+    assert spark.story.count("kill") == 3
+    assert report_of(fault).landed
+
+
 def test_a_kill_in_recovery_needs_both_kills_at_the_same_batch():
     spark, fault = engine(), create("kill-in-recovery@c2:batch=4")
     at(fault, spark, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from harness.config import plan
 from harness.config.preconditions import POSSIBLE
 from harness.engines.manifest import load
-from harness.judging.scenario_conditions import MET, WHAT
+from harness.judging.scenario_conditions import BOUND, MET, WHAT, unmet
 from harness.model import Required, UsageError
+from tests.quick.cases import SPEC, case
 
 # A shipped scenario, and what takes away what it is about.
 WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
@@ -59,3 +61,19 @@ def test_each_requirement_is_one_of_a_shipped_scenario():
 
     assert {*WHAT} == {*POSSIBLE} == {*get_args(Required)} == named
     assert {*MET} < named
+
+
+@pytest.mark.parametrize(
+    ("mib", "why"),
+    [
+        (9, []),
+        (5, ["its state grew to 5.0 MiB, and 8 MiB is the limit"]),
+        (0, ["the engine does not report the size of its state"]),
+    ],
+)
+def test_a_state_that_stayed_below_its_limit_was_not_outgrown(mib, why):
+    spec = replace(SPEC, requires=("outgrown-state",), conf={BOUND: "8"})
+    told = tuple(replace(line, state_bytes=mib << 20) for line in case().told)
+
+    found = [*unmet(case(spec=spec, told=told))]
+    assert found == [f"the scenario needs a state that exceeds its limit, and {each}" for each in why]

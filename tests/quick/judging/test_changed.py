@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +19,14 @@ from harness.evidence.changed_query import CutoverRule, QueryChange, asked_of
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH, LogEvents
 from harness.faults.registry import parse
-from harness.judging import changed
+from harness.judging import changed, facts
 from harness.judging.changed import Changed
 from harness.judging.checks import question
 from harness.judging.lateness import Countable, below
 from harness.judging.questions import keys_of
-from harness.model import Outcome, TapeSpec, UsageError
+from harness.model import FaultReport, Outcome, SinkClaim, TapeSpec, UsageError
+from harness.selftest.by_hand import ORACLE, case
 from harness.selftest.by_hand import SPEC as ASKED
-from harness.selftest.by_hand import case
 from workloads.ad_impressions.schema import EVENT_TYPES
 from workloads.cells import Codes
 from workloads.registry import question_of, results_of
@@ -211,3 +213,27 @@ def test_what_is_exact_on_one_side_of_the_seam_only_is_not_exact(means, exact):
     old, new = (replace(counted(events, which, SHORT), exact=exact[which - 2]) for which in (2, 3))
 
     assert changed.by_rule(means, old, new, (1, 1)).exact is all(exact)
+
+
+@pytest.mark.parametrize("means", CutoverRule)
+def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatch):
+    for name in ("by_the_tape", "_expected", "_asked_of_tape"):
+        monkeypatch.setattr(facts, name, lambda *_: Ledger())
+    events = [(0, 1, True, True), (0, 15, True, False), (0, 17, True, True), (1, 3, False, True)]
+    old, new = (counted(events, which, SHORT) for which in (2, 3))
+    fault = parse(f"change-job(counts=click, means={means.value})@now")
+    run: Any = SimpleNamespace(
+        oracle=ORACLE,
+        question=ORACLE,
+        countable_anew=new,
+        change=FaultReport(fault, True, True, "seen", restored=(2, 0)),
+        claim=SinkClaim("default", "keep", "none"),
+        spec=ASKED,
+    )
+    log: Any = None
+    found = facts._compared(run, log, old)
+
+    right = {rule: Ledger(totals(changed.by_rule(rule, old, new, (2, 0)))) for rule in CutoverRule}
+    assert found.expectation.may == found.expectation.must == right[means]
+    assert found.change
+    assert found.change.others == {"ignored": Ledger(totals(old)), "partial": right[CutoverRule.ANEW]}

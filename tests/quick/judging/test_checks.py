@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import Named, NamedLate, Observed, Stray, Watched
+from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, meanwhile
@@ -432,7 +432,8 @@ def test_every_bug_that_is_planted_by_hand_comes_out_as_the_matrix_says():
         ("rides that have only started", "phantom: 132 counts of events too many"),
         (
             "all rides for drivers",
-            "wrong value: 16 cells hold another value than the log explains: drivers in 16 too large",
+            "wrong value: 16 cells hold another value than the log explains: drivers in 16 too large "
+            "(each is the number of trips)",
         ),
         (
             "the first fare and not the largest",
@@ -737,3 +738,23 @@ def test_what_files_held_of_cells_that_go_on_is_named_if_just_that_is_missing():
     found = result("lost", case(seam=FileSeam((75, 75), (75, 75)), observed=Observed(HONEST.log_ledger - gone, ())))
 
     assert "exactly what the files held of cells that go on in Kafka, passed over at the seam" in found.sentence
+
+
+def test_polls_alone_do_not_show_that_there_was_nothing_wrong_in_the_end():
+    judged = {each.name: each for each in checks.run_all(case(results_unread="Redis was down"))}
+
+    for name in ("phantom", "readable"):
+        assert judged[name].outcome is Outcome.UNKNOWN
+        assert judged[name].sentence.startswith("the polls showed nothing, and the results were not read")
+
+
+def test_an_entry_that_is_there_only_after_the_stop_was_made_by_it():
+    """A key that is no result in any form is nobody's."""
+    strays = (Stray("nobody[1]", "7", "campaign"), Stray("own", "1", "key"))
+    after = AfterStop(replace(HONEST.observed, strays=strays))
+    found = result("stopped", case(after_stop=after))
+
+    assert (found.word, found.count) == ("changed when stopped", 1)
+    assert [(each.cell, each.seen) for each in found.witnesses] == [("nobody[1]", "7")]
+    known = case(after_stop=after, observed=replace(HONEST.observed, strays=strays[:1]))
+    assert result("stopped", known).outcome is Outcome.PASS

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -145,3 +148,13 @@ def test_the_observer_s_own_figures_stand_beside_what_its_process_used(tmp_path)
 
     assert measure._observer(store, table) == Observer(**figures, cpu_share=pytest.approx(0.3))
     assert measure._observer(store, None) is None
+
+
+def test_a_checkpoint_is_as_large_as_it_was_last_said_to_be(tmp_path):
+    store = Store.create(tmp_path, "kept")
+    store.write_table("state.parquet", {"at_ms": [0, 1000, 2000], "checkpoint_bytes": [5, 7, None]})
+    run: Any = SimpleNamespace(store=store, epoch_ms=500)
+
+    assert measure._checkpoint_bytes(run) == 7
+    store.write_table("state.parquet", {"at_ms": [0, 1000], "checkpoint_bytes": pa.nulls(2, pa.int64())})
+    assert measure._checkpoint_bytes(run) is None

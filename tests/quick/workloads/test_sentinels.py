@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from harness.evidence.ledger import Ledger
+from harness.judging.facts import by_the_tape
 from harness.model import Sentinel, UsageError
 from tests.quick.declared import TOML
 from workloads.declared import checked
 from workloads.declared.answers import DeclaredOracle
 from workloads.declared.codec import DeclaredCodec, fewest
 from workloads.declared.declaration import load
-from workloads.sentinels import as_events, closes_ms_of, group_of, mark, totals_of
+from workloads.sentinels import MarkBlock, as_events, closes_ms_of, group_of, mark, totals_of
 
 EPOCH_MS = 1_767_225_600_000
 # Orders of a buyer who bought something in the same window, of another shop.
@@ -110,3 +115,12 @@ n = "count"
 
 def test_a_mark_by_itself_is_the_first_of_its_group():
     assert (mark(7, 0, 0, EPOCH_MS, "between").group, mark(7, 0, 0, EPOCH_MS, "between").part) == (7, 0)
+
+
+def test_a_mark_may_lie_in_a_cell_only_together_with_an_event_of_the_load(pairs):
+    oracle, codec = pairs
+    load, ours = grouped(0)
+    schedule = SimpleNamespace(blocks=lambda: [MarkBlock.of(codec, [load], EPOCH_MS)])
+    run: Any = SimpleNamespace(codec=codec, marks=[ours], epoch_ms=EPOCH_MS, schedule=schedule)
+
+    assert [*by_the_tape(run, oracle, Ledger()).values()] == [1]
