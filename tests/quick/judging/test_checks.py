@@ -758,3 +758,11 @@ def test_an_entry_that_is_there_only_after_the_stop_was_made_by_it():
     assert [(each.cell, each.seen) for each in found.witnesses] == [("nobody[1]", "7")]
     known = case(after_stop=after, observed=replace(HONEST.observed, strays=strays[:1]))
     assert result("stopped", known).outcome is Outcome.PASS
+
+
+def test_without_the_log_what_does_not_need_it_is_judged_all_the_same():
+    crashed = EngineReport("crashed", "it ended by itself")
+    judged = {each.name: each for each in checks.run_all(case(log_unread="Kafka was down", engine=crashed))}
+
+    assert judged["engine"].outcome is Outcome.FAIL
+    assert judged["lost"].sentence == "not known: the Kafka log was not read"
