@@ -122,7 +122,8 @@ def keep(run: Path, command: str) -> Path:
     stored = msgspec.to_builtins({"command": command, "result": values}, enc_hook=str)
     file = file_of(command)
     KEPT.mkdir(exist_ok=True)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(stored), indent=1) + b"\n")
+    text = msgspec.json.format(msgspec.json.encode(stored), indent=1).replace(f"{ROOT}/".encode(), b"")
+    file.write_bytes(text + b"\n")
     return file
 
 

@@ -711,6 +711,7 @@ def test_keys_that_share_three_characters_are_one_pattern():
 
 
 def test_a_key_is_kept_as_declared_if_it_was_written_at_the_start_of_the_run():
+    assert HONEST.span_ms
     begun_ms, ended_ms = HONEST.span_ms
     soon = (Expiring(keys=3, soonest_ms=5000, example="stats"),)
     kept_ms = 5000 + ended_ms - begun_ms

@@ -154,4 +154,6 @@ def test_an_engine_has_to_name_as_many_as_it_ever_reported(tmp_path):
     claim, manifest = SimpleNamespace(late="drop"), SimpleNamespace(window_key="begin")
     run: Any = SimpleNamespace(store=store, claim=claim, manifest=manifest, spec=SPEC)
 
-    assert StoredRun.named_late.func(run).lacks == "late.jsonl names 1 event, but the engine reported 2 as dropped"
+    found = vars(StoredRun)["named_late"].func(run)
+
+    assert found.lacks == "late.jsonl names 1 event, but the engine reported 2 as dropped"

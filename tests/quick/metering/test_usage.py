@@ -142,11 +142,12 @@ def test_the_observer_s_own_figures_stand_beside_what_its_process_used(tmp_path)
     table = pa.table(
         {"part": ["harness"] * 2, "at_ms": [0, 2000], "cpu_user_s": [0.0, 0.5], "cpu_system_s": [0.0, 0.1]}
     )
-    figures = {"period_ms": 20.0, "period_p99_ms": 30.0, "scans": 500, "cells_sampled_share": 1.0}
+    figures: dict[str, Any] = {"period_ms": 20.0, "period_p99_ms": 30.0, "scans": 500, "cells_sampled_share": 1.0}
     assert measure._observer(store, table) is None
     store.tell("observer", **figures)
 
-    assert measure._observer(store, table) == Observer(**figures, cpu_share=pytest.approx(0.3))
+    share: Any = pytest.approx(0.3)
+    assert measure._observer(store, table) == Observer(**figures, cpu_share=share)
     assert measure._observer(store, None) is None
 
 

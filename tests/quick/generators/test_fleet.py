@@ -50,7 +50,7 @@ def test_a_record_that_failed_is_missing_in_the_slice_that_holds_its_slot(server
 
 def test_a_load_raises_the_priority_of_its_own_thread_alone(monkeypatch):
     raised: list[tuple[int, ...]] = []
-    monkeypatch.setattr(fleet.os, "setpriority", lambda *asked: raised.append(asked))
+    monkeypatch.setattr(os, "setpriority", lambda *asked: raised.append(asked))
     fleet.go_first()
 
     assert raised == [(os.PRIO_PROCESS, 0, -10)]
