@@ -12,7 +12,7 @@ import numpy as np
 
 from harness.experiments.folder import Folder
 from harness.experiments.gating.baseline import REFERENCE
-from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Effect, Gated, Judged
+from harness.experiments.gating.gate import AGAIN, ANY, BASE, HEAD, SIDES, Answer, Effect, Gated, Judged
 from harness.experiments.gating.rounds import METRICS, ROUNDS, Metric, Round, Settings, by_side, idle_of, kept
 from harness.judging.stored_run import StoredRun
 from harness.model import Outcome, UsageError
@@ -169,6 +169,15 @@ def notes(found: Gated) -> Iterator[str]:
         yield ""
         yield "Each side was struck once. This is reported, not judged:"
         yield from (f"  {name}: {words}" for name, words in back.items())
+
+
+def advice(found: Gated, budget_s: float) -> Iterator[str]:
+    """Yield how to make the cost conclusive."""
+    if found.answer is not Answer.INCONCLUSIVE or not found.right or found.broken or not found.effects:
+        return
+    more_s = found.more_budget_s(budget_s)
+    starts = f"more starts (--budget {more_s / 60:g}), or " if more_s else ""
+    yield f"To decide it, use {starts}a coarser threshold (--threshold {found.can_detect}%)."
 
 
 def outliers(found: Gated) -> Iterator[str]:

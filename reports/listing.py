@@ -19,7 +19,7 @@ from harness.terminal.command_end import BROKE, ENDED_EARLY
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges the recorded part"
-REPORT = "too little was recorded to be judged; `streamgauge report` writes its page"
+AGAIN = "too little was recorded to be judged; `streamgauge replay` runs the same plan again"
 RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}
 # `recheck` needs these files. A run that ended before they were written can't be judged.
 JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
@@ -73,9 +73,13 @@ def run_of(place: Store) -> Listed:
             return Listed(place.path, "run", RUNNING, "")
     except MissingEvidence as error:
         return Listed(place.path, "run", TORN, str(error))
-    next_step = RECHECK if all(map(place.has, JUDGED_BY)) else REPORT
+    next_step = RECHECK if can_be_judged(place) else AGAIN
     state, sentence = _ended(_last(place, ENDED_EARLY), f"its process was killed; {next_step}", next_step)
     return Listed(place.path, "run", state, sentence)
+
+
+def can_be_judged(place: Store) -> bool:
+    return all(map(place.has, JUDGED_BY))
 
 
 def _experiment(path: Path) -> Listed:

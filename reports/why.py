@@ -137,10 +137,12 @@ CAUSES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("it had used all memory of its limit", "crashed-out-of-its-own-memory"),
         ("th time", "crashed-again-and-again"),
     ),
+    "no evidence": (("before it had written all of its files", "no-evidence-a-run-that-ended-early"),),
     "not landed": (
         ("it was not killed, because it was done before half", "not-landed-the-kill-of-a-backfill"),
         ("its kill does not prove anything", "not-landed-the-kill-of-a-backfill"),
         ("no record shows that it was tried", "not-landed-not-tried"),
+        ("had already been processed", "not-landed-its-moment-never-came"),
         (" is n/a: ", "not-landed-impossible-here"),
         (" was not healed: ", "not-landed-not-undone"),
         ("no effect was seen within", "not-landed-no-effect-seen"),

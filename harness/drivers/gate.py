@@ -26,7 +26,7 @@ from harness.rundir.store import Store
 from harness.services import children
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
-from harness.terminal.command_end import UnderWay, short_path, under_way
+from harness.terminal.command_end import UnderWay, known, short_path, under_way
 from harness.util.texts import many
 
 WARM_UP_SHARE = 0.02  # of the budget, in each start
@@ -68,7 +68,9 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     logs.mkdir()
     comparison = _Gate(experiment, asked, settings, then)
     with (
-        experiment.going_on(f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a complete run"),
+        experiment.going_on(
+            f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a run", experiment.has_runs
+        ),
         children.guard(),
         made(candidates[0], logs, console.note) as base,
         made(candidates[1], logs, console.note) as head,
@@ -134,7 +136,7 @@ class _Gate:
             while not self._is_over():
                 self._start(engines, kafka)
         except HarnessError as error:
-            broken = str(error)
+            broken = str(known(error))
         conditions = replace(self.watch.seen(), placed=self.placed.words, oddities=tuple(sorted(self.oddities)))
         judged = {name: self.judged.get(name, Judged(Outcome.UNKNOWN, broken, "")) for name in SIDES}
         right = all(each.outcome is Outcome.PASS for each in judged.values())
@@ -145,7 +147,7 @@ class _Gate:
             machine = history.environment_of(self.experiment.load("environment", dict[str, Any]))
             self.stored = self.then.stored(machine, versions)
         found = self._effects(conditions.declined) if right else ()
-        return Gated(judged, found, self.starts, broken, conditions, self.stored)
+        return Gated(judged, found, self.starts, broken, conditions, self.stored, self.longest_s)
 
     def _start(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> None:
         """Start all sides, run their rounds, and judge them."""
@@ -177,7 +179,7 @@ class _Gate:
         events = self.settings.round_stretches * self.settings.stretch_events
         console.note(
             f"a start took {took_s:.0f} s, with {many(rounds, 'round')} of {events:,} events: "
-            f"{self.planned} starts are planned"
+            f"{many(self.planned, 'start is', 'starts are')} planned"
         )
 
     def _is_right(self) -> bool:

@@ -22,6 +22,7 @@ from harness.services import children
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import console
 from harness.terminal.command_end import short_path
+from harness.util.texts import many
 from reports import paired
 
 
@@ -113,5 +114,8 @@ def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progre
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
     events = round_stretches * asked.settings.stretch_events
-    console.note(f"  a start took {took_s:.0f} s, with rounds of {events:,} events: {starts} starts are planned")
+    console.note(
+        f"  a start took {took_s:.0f} s, with rounds of {events:,} events: "
+        f"{many(starts, 'start is', 'starts are')} planned"
+    )
     return replace(now, planned=starts, round_stretches=round_stretches)

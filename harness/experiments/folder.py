@@ -4,7 +4,7 @@ the runs, so that an interrupted experiment can be resumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -86,6 +86,9 @@ class Folder:
     def runs(self) -> Path:
         return self.path / "runs"
 
+    def has_runs(self) -> bool:
+        return any(self.runs.glob("*"))
+
     def save(self, kind: str, **content: Any) -> None:
         """Store everything atomically: a kill leaves the old file or the new one."""
         part = self.path / f".{FILE}.part"
@@ -104,10 +107,14 @@ class Folder:
         self.history.tell(FINISHED, outcome=outcome, sentence=sentence)
 
     @contextmanager
-    def going_on(self, next_step: str) -> Iterator[None]:
-        """Record the begin, or the resumption, and an early end. All runs within share one screen."""
+    def going_on(self, next_step: str, has_begun: Callable[[], bool] | None = None) -> Iterator[None]:
+        """Record the begin, or the resumption, and an early end. All runs within share one screen.
+
+        `has_begun` returns whether `next_step` would find anything.
+        """
         self.history.tell(BEGUN, owner=owner_mark())
-        with under_way(UnderWay(self.path, self.path, next_step), self.history.tell), console.progress():
+        work = UnderWay(self.path, self.path, next_step, has_begun or (lambda: True))
+        with under_way(work, self.history.tell), console.progress():
             yield
 
     def holds(self, key: str) -> bool:

@@ -19,8 +19,7 @@ from dataclasses import replace
 from harness.engines.base import Engine
 from harness.faults.base import Context, Fault, Kind
 from harness.faults.run_at_poll import Moment, done
-from harness.faults.strike import Course, Idle, Phase, missing_for, unresumed
-from harness.faults.when import words
+from harness.faults.strike import Course, Idle, Phase, missing_for, nothing_left, unresumed
 from harness.model import FaultReport, FaultSpec
 
 HUNT_EVERY_S = 0.001
@@ -215,14 +214,14 @@ class KillAtProgress(_Kill):
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)
         self._done_before = 0
-        self._drained = False
+        self._nothing_left = ""
 
     def _wait(self, now: Moment) -> None:
         if not self._waiting.is_over(now):
             return
         self._done_before = done(now)
-        self._drained = self._done_before >= now.total
-        if not self._drained and now.engine.alive():
+        self._nothing_left = nothing_left(now)
+        if not self._nothing_left and now.engine.alive():
             self._kill(now.engine)
 
     def _bring_back(self, engine: Engine) -> None:
@@ -242,9 +241,7 @@ class KillAtProgress(_Kill):
             self._over()
 
     def _why_not(self) -> str:
-        if self._drained:
-            return f"when {words(self._spec.when)} was seen, all records had already been processed"
-        return super()._why_not()
+        return self._nothing_left or super()._why_not()
 
 
 KINDS = (

@@ -18,6 +18,8 @@ from harness.faults.when import Waiting, words
 from harness.model import EngineManifest, FaultReport, FaultSpec
 from harness.util.durations import seconds
 
+LARGE_BATCH = 0.1  # of all records: a fault that waits for a share of them may be passed over
+
 
 class CannotStrikeError(Exception):
     """Raised by `inject`: its target does not exist here. Nothing was done; the fault is n/a."""
@@ -25,10 +27,21 @@ class CannotStrikeError(Exception):
 
 def need_more_to_do(now: Moment) -> None:
     """Require unprocessed records: otherwise neither the effect nor the recovery could be observed."""
-    if done(now) >= now.total > 0:
-        raise CannotStrikeError(
-            "all records had already been processed when its moment came; use an earlier moment, or a longer --duration"
-        )
+    if why := nothing_left(now):
+        raise CannotStrikeError(why)
+
+
+def nothing_left(now: Moment) -> str:
+    """Return why a fault comes too late; "" while records are left. Between two batches no moment is seen."""
+    if not done(now) >= now.total > 0:
+        return ""
+    newest, why = now.progress, ""
+    if newest and newest.rows >= LARGE_BATCH * now.total:
+        why = f", because batch {newest.batch:,} had the last {newest.rows:,} of them"
+    return (
+        f"all records had already been processed when its moment came{why}; use an earlier moment, a longer "
+        "--duration, or smaller batches (`maxOffsetsPerTrigger` in Spark)"
+    )
 
 
 class Strike(ABC):
@@ -182,7 +195,7 @@ class Course:
         )
 
     def _why_not(self) -> str:
-        return f"{words(self._spec.when)} never came"
+        return f"{words(self._spec.when)} never came{self._waiting.how_far()}"
 
     def _has_come(self, now: Moment) -> bool:
         """Check the moment. At a crash point the job is held until the fault took effect or failed to."""

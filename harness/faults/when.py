@@ -67,8 +67,21 @@ class Waiting:
     def __init__(self, when: When) -> None:
         self._when = when
         self._begin: Moment | None = None
+        self._newest: Moment | None = None
+
+    def how_far(self) -> str:
+        """Return how far the job was at the last poll, for a moment that never came; "" if that explains nothing."""
+        newest = self._newest
+        if newest is None or self._when.kind not in ("batch", "offset"):
+            return ""
+        if newest.progress is None:
+            return ": the job reported no progress"
+        if self._when.kind == "batch":
+            return f": the last batch was {newest.progress.batch:,}"
+        return f": {done(newest):,} of {newest.total:,} records were done"
 
     def is_over(self, now: Moment) -> bool:
+        self._newest = now
         if self._begin is None:
             self._begin = now
         when, begin = self._when, self._begin if self._when.relative else None

@@ -24,6 +24,10 @@ WAITED_SHARE = 0.5
 # An engine that had this share of the machine was delayed by its own threads.
 OWN_SHARE = 0.5
 
+# A machine is busy from this load of each core on, if tasks waited for a CPU in this share of the last minute.
+BUSY_LOAD = 2.0
+BUSY_PRESSURE = 50.0
+
 # A p99 depends on one event in a hundred: time taken from the machine below this share leaves it unchanged.
 MATTERS_SHARE = 0.01
 
@@ -82,11 +86,21 @@ class Machine:
 
 
 def in_words(wanted: Wanted, machine: Machine) -> str:
-    pressure = "" if machine.pressure is None else f", tasks waited for a CPU {machine.pressure:.0f} % of the time"
     return (
         f"it got {wanted.ran_s:.0f} CPU-s in {wanted.seconds:.0f} s, and its threads were ready and waiting for "
-        f"{wanted.waited_s:.0f} s; {machine.cores:g} cores at load {machine.load:.0f}{pressure}"
+        f"{wanted.waited_s:.0f} s; {_load_of(machine)}"
     )
+
+
+def busy(machine: Machine) -> str:
+    """Return the load of a machine on which a service may miss a deadline; "" for one that is not so busy."""
+    is_loaded = machine.load >= BUSY_LOAD * machine.cores
+    return _load_of(machine) if is_loaded and (machine.pressure is None or machine.pressure >= BUSY_PRESSURE) else ""
+
+
+def _load_of(machine: Machine) -> str:
+    pressure = "" if machine.pressure is None else f", tasks waited for a CPU {machine.pressure:.0f} % of the time"
+    return f"{machine.cores:g} cores at load {machine.load:.0f}{pressure}"
 
 
 def threads_of(pids: Iterable[int]) -> Threads:

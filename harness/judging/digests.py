@@ -20,6 +20,7 @@ from harness.evidence.observed import Edits
 from harness.judging import verdict_file
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import HISTORY, MADE_LINE, OWNER, Store
+from harness.terminal.command_end import ENDED_EARLY, INTERRUPTED
 
 FILE, CLOSED = "digests.json", "closed"
 MADE = frozenset(
@@ -35,7 +36,8 @@ MADE = frozenset(
 )
 SUFFIXES = frozenset({".json", ".jsonl", ".parquet"})
 FOLDER = "evidence"
-LATER = frozenset({verdict_file.KIND, "ended early"})  # kinds of lines that the history may get after the run
+LATER = frozenset({verdict_file.KIND, ENDED_EARLY})  # kinds of lines that the history may get after the run
+TOO_EARLY = "before it had written all of its files"
 FIRST_SCHEMA = 3  # runs of older ones have no digests
 IN_HISTORY = 4  # from this schema on the history also holds the digests of the files
 
@@ -59,6 +61,18 @@ def write(store: Store, files: dict[str, str]) -> None:
     """
     history = _history(store)
     store.write_json(FILE, Digests(files, len(history), _digest(history)))
+
+
+def aborted(store: Store) -> str:
+    """Return how a run ended before all of its files were written; "" if it wrote them, or may have."""
+    if any(store.history(CLOSED)) or store.has(FILE) or not store.has(HISTORY):
+        return ""
+    ended = [*store.history(ENDED_EARLY)]
+    if not ended:
+        return f"its process was killed {TOO_EARLY}"
+    why = (str(ended[-1].get("why", "")).splitlines() or [""])[0]
+    stopped = f"was stopped {why}" if ended[-1].get("how") == INTERRUPTED else f"ended by an error ({why})"
+    return f"it {stopped} {TOO_EARLY}"
 
 
 def compare(store: Store) -> Edits:

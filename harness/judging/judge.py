@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judging import checks
+from harness.judging import checks, digests
 from harness.judging.checks import edited, evidence, masked, question
 from harness.judging.checks.case import RunFacts, join
 from harness.judging.checks.kinds import COUNTS
@@ -33,8 +33,11 @@ def judge(run: StoredRun) -> Verdict:
     try:
         return from_files("a verdict", lambda: conclude(facts_of(run)))
     except MissingEvidence as error:
-        result = CheckResult("evidence", Outcome.UNKNOWN, str(error), word="no evidence", blame="evidence")
-        return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {error}", 0, (result,), {})
+        missing = str(error).replace(f"{run.store.path}/", "")
+        aborted = digests.aborted(run.store)
+        sentence = f"{aborted} ({missing}); run it again" if aborted else missing
+        result = CheckResult("evidence", Outcome.UNKNOWN, sentence, word="no evidence", blame="evidence")
+        return Verdict(Outcome.UNKNOWN, f"This run can't be judged: {sentence}", 0, (result,), {})
 
 
 def changed_since(run: StoredRun) -> Verdict | None:

@@ -22,6 +22,9 @@ BOOKS_EVERY_MS = 5000
 LAST_MS = 30_000
 LONGEST_WORDS = 80
 UNSERVED_ADVICE = "no planned fault was active. Check whether the job or another user caused this, and run it again"
+BUSY_ADVICE = (
+    "no planned fault was active, but the machine is busy: {}. Use a quieter machine, or --patience 3 of `run`"
+)
 ROOM_ADVICE = "free some there (`streamgauge rm` removes runs), or name another folder with --out or TMPDIR"
 MEMORY_ADVICE = "use a machine or a container with more memory: docs/start/machine.md lists how much a run needs"
 
@@ -75,7 +78,14 @@ class AbortCauses:
         seen = (self._servers.gone() or self._servers.refused()) if settled else ""
         if not seen:
             return report
-        return replace(report, state="unserved", detail=f"{seen} ({report.detail}); {UNSERVED_ADVICE}", advice=())
+        detail = f"{seen} ({report.detail}); {self.advice_for(seen)}"
+        return replace(report, state="unserved", detail=detail, advice=())
+
+    def advice_for(self, gone: str) -> str:
+        """Return what to do about a service: one that runs and does not answer may lack CPU like everything else."""
+        busy = cpu_starvation.busy(self._host.machine())
+        silent = "no longer answers" in gone or "does not answer" in gone
+        return BUSY_ADVICE.format(busy) if busy and silent else UNSERVED_ADVICE
 
     def unless_machine(self, report: EngineReport) -> EngineReport:
         """Excuse an engine that met a full disk, was killed for lack of memory, or waited for a killed process."""

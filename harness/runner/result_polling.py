@@ -18,6 +18,8 @@ from workloads.totals import InTotals
 # Polling all results costs more than all else that the harness does while it waits for the end.
 POLL_EVERY_S = 0.25
 POLL_SHARE = 1 / 4  # of the time: a poll of millions of cells takes seconds of CPU that the engine needs
+# What begins later than this is a time; a window of a question without windows is 0.
+EARLIEST_MS = 1_000_000_000_000
 
 T = TypeVar("T")
 
@@ -38,6 +40,12 @@ class ExpectedSentinels:
             return counted if made >= self.marks else counted * self.marks // made  # a pair of events makes one row
         there = sum(cell in seen.counts or cell in seen.zeros for cell in self.cells)
         return self.marks * there // len(self.cells) if self.value.kind is Kind.PER_EVENT else self.marks * bool(there)
+
+
+def _named(field: str) -> str:
+    """Return a window as the results name it, and as a time of day if it is one."""
+    is_time = field.isdecimal() and int(field) >= EARLIEST_MS
+    return f"{field} ({clock(int(field))})" if is_time else field
 
 
 class ResultPoller:
@@ -87,7 +95,9 @@ class ResultPoller:
         """Describe how many are counted, and where."""
         seen = f"{self.answered(awaited)} of {awaited.marks} {kind} events have been counted"
         fields = self.fields_of(awaited)
-        where = f"window {fields[0]}" if len(fields) == 1 else f"{len(fields)} fields, {fields[0]} the first of them"
+        where = f"window {_named(fields[0])}"
+        if len(fields) > 1:
+            where = f"{len(fields)} fields, {fields[0]} the first of them"
         return f"{seen} in {where}{self.unreadable}"
 
     def interpreted(self, rows: Sequence[Row]) -> Observed:

@@ -39,7 +39,7 @@ from harness.model import (
     Verdict,
 )
 from harness.runner import first_minute_diagnosis
-from harness.runner.abort_causes import UNSERVED_ADVICE, AbortCauses, EngineGone
+from harness.runner.abort_causes import AbortCauses, EngineGone
 from harness.runner.backfill import Backfilling, Spent
 from harness.runner.collect_evidence import EvidenceCollector
 from harness.runner.engine_supervisor import EngineSupervisor
@@ -211,7 +211,9 @@ class Run:
         except EngineGone as gone:
             report = self.abort_causes.excused(gone.report)
         except ServiceGone as gone:
-            report = self.abort_causes.unless_machine(self.abort_causes.ended("unserved", f"{gone}; {UNSERVED_ADVICE}"))
+            report = self.abort_causes.unless_machine(
+                self.abort_causes.ended("unserved", f"{gone}; {self.abort_causes.advice_for(str(gone))}")
+            )
         except (HarnessError, OSError) as error:  # a process killed by the kernel, or a full disk
             if not self.abort_causes.full() and (
                 isinstance(error, OSError) or not self.abort_causes.killed_for_memory()
@@ -225,7 +227,8 @@ class Run:
     # 4. Start the engine, and let it prove that it answers: opening events have to come out as counts.
     def start_engine(self) -> None:
         opening_events = many(self.spec.tape.partitions, "opening event")
-        self.screen.phase("engine", f"the count of {opening_events} by {self.spec.engine}")
+        within = f"within {self._ready_s:.0f} s"
+        self.screen.phase("engine", f"the count of {opening_events} by {self.spec.engine} {within}")
         started_ms = self.opened_ms
         if not self.engine.starts:
             started_ms = self.clock.now_ms()

@@ -25,10 +25,12 @@ from harness.model import HarnessError, Stopped
 from harness.services import logs, program
 from harness.services.owners import OWNER_VARIABLE, enter_child, environment_of, is_running, owner_mark, release_all
 from harness.terminal import command_end
+from harness.util.texts import shown
 from harness.util.wait import DeadlinePassed, wait_until
 
 CHILD_VARIABLE = "STREAMGAUGE_CHILD"
 KILL_DEADLINE_S = 20.0
+LONGEST_LINE = 200  # characters of a log's line in a message; Kafka writes whole requests into one
 FIRST = -10  # nine times the CPU share of a session with the default
 
 # Leaves its parent and prints the pid of the process that remains.
@@ -132,7 +134,7 @@ class Child:
 
     def last_words(self) -> str:
         """Return the end of its log, formatted as the end of a message."""
-        return f"The last lines of {self.log}:" + "".join(f"\n  {line}" for line in self.tail(12))
+        return f"The last lines of {self.log}:" + "".join(f"\n  {shown(line, LONGEST_LINE)}" for line in self.tail(12))
 
     def _any_left(self) -> bool:
         """Ask the parent first: a list of members misses a process whose own parent ends while the list is made."""

@@ -24,11 +24,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from harness.host import disk_space
+from harness.host import cpu_starvation, disk_space
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.terminal.screens import fit_to_terminal
 from harness.util import server_errors
 from harness.util.texts import shown
+from harness.util.wait import DeadlinePassed
 
 PROGRAM = "streamgauge"
 COMPLETING = f"_{PROGRAM.upper()}_COMPLETE"  # set by a shell that asks for completions
@@ -38,6 +39,7 @@ NOTHING_LEFT = "Everything it started has been stopped."
 NOT_IN_ORDER = "not everything ended in order"
 ONCE_MORE = "Ctrl-C once more ends all at once"
 ENDED_EARLY, INTERRUPTED, BROKE = "ended early", "interrupted", "harness broke"
+BUSY = "The machine is busy: {}. Run again when it is quieter, or let `run` wait longer with --patience 3."
 LONGEST = 300  # most characters of a foreign error's message; its file has all of them
 
 
@@ -117,6 +119,8 @@ def known(error: BaseException, under_way: Sequence[UnderWay] | None = None) -> 
     under_way = _left_by(error) if under_way is None else under_way
     if full := disk_space.in_terms_of_room(error, _written_to(under_way)):
         return full
+    if isinstance(error, DeadlinePassed):
+        return HarnessError(_with_load(error))
     if isinstance(error, HarnessError):
         return error
     if said := server_errors.sentence(error):
@@ -135,7 +139,15 @@ def _why(error: BaseException) -> str:
         return f"by {error.name}"
     if full := disk_space.in_terms_of_room(error, _written_to(_under_way)):
         return str(full)
+    if isinstance(error, DeadlinePassed):
+        return _with_load(error)
     return str(error) if isinstance(error, UsageError | HarnessError) else summary(error)
+
+
+def _with_load(error: DeadlinePassed) -> str:
+    """Name a busy machine as the likely cause of a deadline that passed."""
+    busy = cpu_starvation.busy(cpu_starvation.machine())
+    return f"{error.missed} {BUSY.format(busy)} {error.seen}".rstrip() if busy else str(error)
 
 
 def short_path(path: Path) -> str:

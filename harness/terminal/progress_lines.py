@@ -20,6 +20,7 @@ BAR_WIDTH, LEAST_BAR_WIDTH = 24, 8
 LEAST_ROOM = 20  # columns for text; a narrower terminal cuts the lines
 NOTES_KEPT = 4  # the newest notes stay, however many phases there are
 RATED_EVERY_S = 1.0
+DONE_OVER_S = 10.0  # an engine with batches is done with nothing in most seconds
 OVER, FAULT = "dim", "magenta"
 
 
@@ -162,7 +163,7 @@ class RunProgress:
         self._clock, self._began_s = clock, clock()
         self._phases: list[Phase] = []
         self._facts: Facts = {}
-        self._rated: tuple[float, Counts] | None = None
+        self._rated: list[tuple[float, Counts]] = []  # those of the last DONE_OVER_S, the newest one last
         self._rates = Rates()
 
     def phase(self, name: str, waits_for: str = "") -> None:
@@ -178,13 +179,13 @@ class RunProgress:
         if (counts := counts_of(facts)) is None:
             return
         now_s = float(facts["now_ms"]) / 1000
-        if self._rated is None or now_s - self._rated[0] >= RATED_EVERY_S:
+        if not self._rated or now_s - self._rated[-1][0] >= RATED_EVERY_S:
             if self._rated:
-                before_s, before = self._rated
-                past_s = now_s - before_s
-                sent, done = counts.sent - before.sent, (counts.done or 0) - (before.done or 0)
-                self._rates = Rates(max(0.0, sent / past_s), max(0.0, done / past_s))
-            self._rated = (now_s, counts)
+                (began_s, began), (before_s, before) = self._rated[0], self._rated[-1]
+                sent = (counts.sent - before.sent) / (now_s - before_s)
+                done = ((counts.done or 0) - (began.done or 0)) / (now_s - began_s)
+                self._rates = Rates(max(0.0, sent), max(0.0, done))
+            self._rated = [each for each in self._rated if now_s - each[0] < DONE_OVER_S] + [(now_s, counts)]
 
     def lines(self, width: int) -> list[Line]:
         """Write all phases for a terminal: those that are over, and the current one with its counts."""

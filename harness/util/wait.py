@@ -33,6 +33,10 @@ def patience(factor: float) -> Iterator[None]:
 class DeadlinePassed(HarnessError):  # noqa: N818  (it reads as an event)
     """A deadline that expired before the awaited condition held."""
 
+    def __init__(self, missed: str, seen: str = "") -> None:
+        super().__init__(f"{missed} {seen}".rstrip())
+        self.missed, self.seen = missed, seen
+
 
 def wait_until(
     predicate: Callable[[], T | None],
@@ -56,8 +60,8 @@ def wait_until(
         if value:
             return value
         if left <= 0:
-            seen = f" Last state: {state()}" if state else ""
-            raise DeadlinePassed(f"Timed out after {deadline_s:g} s while waiting for {what}.{seen}")
+            seen = f"Last state: {state()}" if state else ""
+            raise DeadlinePassed(f"Timed out after {deadline_s:g} s while waiting for {what}.", seen)
         sleep_s(min(every_s, left))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from math import ceil
 from pathlib import Path
 from typing import ParamSpec
 
@@ -15,11 +14,11 @@ from harness.experiments import compare
 from harness.experiments.chaos import Card, ChaosCase, Seen
 from harness.experiments.gating import gate
 from harness.experiments.gating.gate import HEAD, Gated
-from harness.experiments.gating.rounds import Settings
 from harness.install.origin import COMMAND
 from harness.model import EngineManifest, Outcome, RunSpec, Verdict
 from harness.rundir.missing_evidence import unless_missing
 from reports.evidence import Evidence
+from reports.listing import can_be_judged
 from reports.page import Section, Table
 from reports.sections import reproduce
 
@@ -54,6 +53,8 @@ def section(evidence: Evidence) -> Iterator[Step]:
     verdict = unless_missing(lambda: evidence.verdict)
     if verdict is None:
         yield from _when_undecided(run)
+        if not can_be_judged(evidence.store):
+            yield "the verdict on the same plan, run again", f"{COMMAND} replay {run}"
         return
     spec, manifest, outcome = evidence.spec, evidence.manifest, verdict.outcome
     recipe, planned = reproduce.recipe_of(spec, manifest), spec.fault.text != "none"
@@ -154,12 +155,15 @@ def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float
         run = f"{place_of(path)}/{shlex.quote(found.sides[HEAD].run)}"
         yield "the verdict on the files of the head, judged again", f"{COMMAND} recheck {run}"
     elif not found.effects:
-        yield "whether anything is missing on this machine", f"{COMMAND} doctor"
-        yield "whether the next gate is conclusive", again()
+        if found.right and found.starts < gate.FEWEST_STARTS:
+            minutes = found.budget_for(gate.FEWEST_STARTS)
+            yield "whether enough starts are conclusive", again(budget_s=60 * minutes or 2 * budget_s)
+        else:
+            yield "whether anything is missing on this machine", f"{COMMAND} doctor"
     elif found.answer is gate.Answer.REGRESSED:
         yield "whether it is slower again", again()
     elif found.answer is gate.Answer.INCONCLUSIVE:
-        if found.starts < Settings.most_starts:
-            yield "whether more starts are conclusive", again(budget_s=2 * budget_s)
-        told = min(100, ceil(found.effects[0].detectable * 100))
+        if more := found.more_budget_s(budget_s):
+            yield "whether more starts are conclusive", again(budget_s=more)
+        told = found.can_detect
         yield f"whether it is slower by {told}%, which can be detected here", again(threshold=told / 100)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import exp, hypot, log, sqrt
+from math import ceil, exp, hypot, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
-from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, by_side, by_start, idle_of
+from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, Settings, by_side, by_start, idle_of
 from harness.measuring.measurement import Recovery
 from harness.measuring.ratio_by_start import ByStart, Floats, ratio, within
 from harness.measuring.stats import Ratio, holm, student
@@ -29,6 +29,7 @@ SIDES = (BASE, HEAD, AGAIN)
 LEVELS = (0.995, 0.99, 0.98)
 POWER = 0.8  # the probability of detecting a difference that is called detectable
 FEWEST_STARTS = 3
+SPARE = 1.25  # a budget for so many starts has this much room, because starts differ
 MOST_NEEDED = 400  # starts; more would take too long
 MOST_SPREAD = 0.05  # wall-clock metrics are withheld if the base differs more from itself
 ANY = 1e9  # the threshold of a recording: nothing is too slow
@@ -265,6 +266,21 @@ class Gated:
     broken: str = ""  # why it ended early
     conditions: Conditions | None = None
     stored: Stored | None = None  # the baseline that the head is compared with, if no base ran
+    longest_s: float = 0.0  # the duration of the longest start; 0: not known, in folders of older versions
+
+    def budget_for(self, starts: int) -> int:
+        """Return a budget in minutes in which so many starts fit; 0 if the duration of a start is not known."""
+        return ceil(SPARE * starts * self.longest_s / 60)
+
+    def more_budget_s(self, budget_s: float) -> float:
+        """Return a budget for the starts that the cost needs, at most those of any gate; 0 if it has had as many."""
+        wanted = min(self.effects[0].starts_needed or Settings.most_starts, Settings.most_starts)
+        return max(60.0 * self.budget_for(wanted), 2 * budget_s) if self.starts < wanted else 0.0
+
+    @property
+    def can_detect(self) -> int:
+        """The lowest threshold, in per cent, with which the gate would have been conclusive."""
+        return min(100, ceil(self.effects[0].detectable * 100))
 
     @property
     def right(self) -> bool:
@@ -325,14 +341,20 @@ class Gated:
             name, worst = next((n, each) for n, each in self.sides.items() if each.outcome is not Outcome.PASS)
             return f"the {name} is {worst.outcome.value}, so no speed is compared: {worst.sentence}"
         if not self.effects:
-            few = f"{many(self.starts, 'start is', 'starts are')} too few to compare anything"
-            more = f"{few}: at least {FEWEST_STARTS} are needed, so raise --budget"
-            return NO_COST if self.starts >= FEWEST_STARTS else more
+            return NO_COST if self.starts >= FEWEST_STARTS else self._too_few
         told = [self.effects[0]]
         if self.answer is Answer.REGRESSED:
             told = [each for each in self.effects if each.answer is Answer.REGRESSED]
         since = ", ".join(self.stored.changes) if self.stored else ""
         return "; ".join(map(in_words, told)) + (f"; and since the baseline was measured: {since}" if since else "")
+
+    @property
+    def _too_few(self) -> str:
+        few = f"{many(self.starts, 'start is', 'starts are')} too few to compare the cost"
+        budget = self.budget_for(FEWEST_STARTS)
+        needed = f"{FEWEST_STARTS} are needed" + (f", and one took {self.longest_s:.0f} s here" if budget else "")
+        more = f"use --budget {budget}" if budget else "raise --budget"
+        return f"every side counts right, but {few}: {needed}, so {more}"
 
 
 def in_words(effect: Effect) -> str:

@@ -30,8 +30,10 @@ def of(edits: Edits) -> CheckResult:
         word="edited",
         count=len(edits.changed),
         blame="evidence",
-        witnesses=tuple(
-            Witness(change.split(" ")[0], "as it was when the run ended", change, "by its digest")
-            for change in edits.changed[:SHOWN]
-        ),
+        witnesses=tuple(map(_witness, edits.changed[:SHOWN])),
     )
+
+
+def _witness(change: str) -> Witness:
+    name, _, seen = change.partition(" ")
+    return Witness(name, "unchanged since the end of the run", seen.removeprefix("was ").removeprefix("is "), "")

@@ -23,8 +23,9 @@ def check(case: RunFacts) -> CheckResult:
     count = len(wrong) + len(case.unwritten)
     if not count:
         return CheckResult("wrong", Outcome.PASS, "no cell holds another value")
-    missing = sum(d.seen == 0 for d in wrong) + len(case.unwritten)
-    beside = f", {missing:,} of them hold none" if missing else ""
+    zeros = set(case.observed.zeros)  # a 0 that is there is a value
+    missing = sum(d.seen == 0 and d.cell not in zeros for d in wrong) + len(case.unwritten)
+    beside = f", {many(missing, 'of them holds', 'of them hold')} none" if missing else ""
     if case.engine.state != "drained":
         sentence = f"{many(count, 'cell holds', 'cells hold')} another value{beside}: the engine is {case.engine.state}"
         return CheckResult("wrong", Outcome.UNKNOWN, sentence, count=count, blame="engine")

@@ -99,14 +99,23 @@ def test_an_engine_without_progress_is_not_said_to_have_done_anything():
     assert progress_lines.done_words(counts, Rates()) == ""
 
 
-def test_rates_are_those_since_a_second_ago_and_never_below_nothing(clock):
+def test_rates_are_never_below_nothing(clock):
     run = RunProgress(clock)
     run.phase("load")
-    for now_ms, sent, done in ((0, 0, 0), (400, 9999, 9999), (1000, 5000, 4000), (2000, 5000, 3000)):
+    for now_ms, sent, done in ((0, 5000, 5000), (400, 9999, 9999), (1000, 5000, 4000), (2000, 5000, 3000)):
         run.update(facts(now_ms, sent, done=done))
 
-    assert "(0/s)" in run.line()
     assert run.line().count("(0/s)") == 2
+
+
+def test_the_rate_of_sending_is_of_a_second_and_that_of_an_engine_of_ten(clock):
+    """An engine with batches reports a step every few seconds, and nothing in between."""
+    run = RunProgress(clock)
+    run.phase("load")
+    for second in range(31):
+        run.update(facts(1000 * second, 10_000 * second, done=40_000 * (second // 4)))
+
+    assert "(10,000/s), done 280,000 (8,000/s)" in run.line()
 
 
 @pytest.mark.parametrize(
