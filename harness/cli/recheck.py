@@ -56,16 +56,19 @@ def report(
 ) -> None:
     """Write the page of a stored run or experiment again, from its files."""
     run_dir = run.absolute()
+    unjudged: tuple[str, ...] = ()
     if markers.is_one(run_dir, folder.FILE):
         sections = pages.write_page(Folder.open(run_dir, *pages.KINDS)).sections
     elif one_run.mended_copy(run_dir):
         sections = ()
     else:
         with console.progress() as screen:
-            sections = one_run.write_page(_ended(run), screen).sections
+            page = one_run.write_page(_ended(run), screen)
+        sections = page.sections
+        unjudged = () if Store(run_dir).has(verdict_file.FILE) else (page.sentence,)
     shown = str(run_dir / "report.html")
     missing = [*dict.fromkeys(sentence for section in sections for sentence in section.missing)]
-    text = "\n".join([shown, *(f"missing: {sentence}" for sentence in missing)])
+    text = "\n".join([shown, *unjudged, *(f"missing: {sentence}" for sentence in missing)])
     answer(as_json, {"command": "report", "run": str(run_dir), "page": shown, "missing": missing}, text)
 
 

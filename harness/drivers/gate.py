@@ -69,7 +69,7 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
     comparison = _Gate(experiment, asked, settings, then)
     with (
         experiment.going_on(
-            f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a run", experiment.has_runs
+            f"`streamgauge ls {short_path(experiment.path)}` lists its sides; each is a run", experiment.without_runs
         ),
         children.guard(),
         made(candidates[0], logs, console.note) as base,

@@ -171,10 +171,14 @@ def draw(run: Path, screens: Screens = console.progress) -> None:
 def _under_way(run_dir: Store, command: str, does: str) -> AbstractContextManager[None]:
     next_step = f"`streamgauge {command} {short_path(run_dir.path)}` {does}"
 
-    def has_begun() -> bool:
-        return command != "recheck" or any(run_dir.history("epoch"))
+    def instead() -> str:
+        from reports.listing import AGAIN, can_be_judged
 
-    return under_way(UnderWay(run_dir.path, run_dir.logs, next_step, has_begun), run_dir.tell)
+        if command != "recheck" or can_be_judged(run_dir):
+            return ""
+        return AGAIN if any(run_dir.history("epoch")) else "its load had not started, so there is nothing to judge"
+
+    return under_way(UnderWay(run_dir.path, run_dir.logs, next_step, instead), run_dir.tell)
 
 
 def starts_and_machine(

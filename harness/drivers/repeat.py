@@ -29,7 +29,7 @@ class Done:
 def drive(spec: RunSpec, engine_manifest: EngineManifest, rounds: int, out: Path) -> Done:
     experiment = Folder.create(out.absolute(), f"repeat-{spec.title}-{spec.engine}")
     with experiment.going_on(
-        f"`streamgauge ls {short_path(experiment.path)}` lists its rounds; each is a run", experiment.has_runs
+        f"`streamgauge ls {short_path(experiment.path)}` lists its rounds; each is a run", experiment.without_runs
     ):
         done = _drive(experiment, spec, engine_manifest, rounds)
         experiment.finished(done.answer.outcome, done.answer.sentence)

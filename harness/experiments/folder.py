@@ -86,8 +86,9 @@ class Folder:
     def runs(self) -> Path:
         return self.path / "runs"
 
-    def has_runs(self) -> bool:
-        return any(self.runs.glob("*"))
+    def without_runs(self) -> str:
+        """Return that there is no run yet; "" if there is one."""
+        return "" if any(self.runs.glob("*")) else "no run had begun, so there is nothing to judge"
 
     def save(self, kind: str, **content: Any) -> None:
         """Store everything atomically: a kill leaves the old file or the new one."""
@@ -107,13 +108,13 @@ class Folder:
         self.history.tell(FINISHED, outcome=outcome, sentence=sentence)
 
     @contextmanager
-    def going_on(self, next_step: str, has_begun: Callable[[], bool] | None = None) -> Iterator[None]:
+    def going_on(self, next_step: str, instead: Callable[[], str] = lambda: "") -> Iterator[None]:
         """Record the begin, or the resumption, and an early end. All runs within share one screen.
 
-        `has_begun` returns whether `next_step` would find anything.
+        `instead` returns another sentence if the next step would find nothing by then.
         """
         self.history.tell(BEGUN, owner=owner_mark())
-        work = UnderWay(self.path, self.path, next_step, has_begun or (lambda: True))
+        work = UnderWay(self.path, self.path, next_step, instead)
         with under_way(work, self.history.tell), console.progress():
             yield
 

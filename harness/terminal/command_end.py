@@ -45,12 +45,15 @@ LONGEST = 300  # most characters of a foreign error's message; its file has all 
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A run or an experiment in progress, and the next step if it ends early."""
+    """A run or an experiment in progress, and the next step if it ends early.
+
+    `instead` returns another sentence if the next step would find nothing by then.
+    """
 
     path: Path
     logs: Path
     next_step: str
-    has_begun: Callable[[], bool] = lambda: True  # before it has begun there is nothing to judge
+    instead: Callable[[], str] = lambda: ""
 
 
 class UnexpectedError(HarnessError):
@@ -275,7 +278,10 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
     under_way = _left_by(error)
     told = [
         sentence,
-        *(f"What was recorded is in {short_path(work.path)}: {_next(work)}" for work in reversed(under_way)),
+        *(
+            f"What was recorded is in {short_path(work.path)}: {work.instead() or work.next_step}"
+            for work in reversed(under_way)
+        ),
     ]
     with suppress(OSError):
         text = fit_to_terminal("streamgauge: " + "\n  ".join(told), sys.stderr)
@@ -286,10 +292,6 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
         with suppress(OSError):
             print(json.dumps(facts), flush=True)
     return code
-
-
-def _next(work: UnderWay) -> str:
-    return work.next_step if work.has_begun() else "its load had not started, so there is nothing to judge"
 
 
 # ---------------------------------------------------------------- The arguments, without parsing them

@@ -35,12 +35,13 @@ def check(case: RunFacts) -> CheckResult:
             return CheckResult("log", Outcome.UNKNOWN, sentence, word="unserved", blame="evidence")
         return CheckResult("log", Outcome.PASS, sentence)
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
-    why = f"{case.throttled}; " if case.throttled else ""
+    causes = [case.throttled, case.cut if "missing" in wrong else ""]
+    sentence = f"of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}"
     return CheckResult(
         "log",
         Outcome.UNKNOWN,
-        f"{why}of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}",
-        word=WORDS[next(iter(wrong))],
+        "; ".join(filter(None, (*causes, sentence))),
+        word="unserved" if case.cut and set(wrong) == {"missing"} else WORDS[next(iter(wrong))],
         count=sum(named.count for named in wrong.values()),
         blame="producer or Kafka",
         witnesses=tuple(_witness(kind, each) for kind, named in wrong.items() for each in named.examples[:EXAMPLES]),

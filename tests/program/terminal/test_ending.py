@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ from harness.engines import environments, fake, manifest
 from harness.engines.job import Surroundings
 from harness.experiments.chaos import ChaosCase, Seen
 from harness.experiments.folder import Folder
+from harness.host import cpu_starvation
 from harness.install import environment
+from harness.judging.judge import judge
+from harness.judging.stored_run import StoredRun
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.rundir import store
 from harness.services import owners
 from harness.terminal import command_end
 from harness.terminal.command_end import UnderWay, ended, flags_last, under_way
 from harness.util.wait import wait_until
+from reports.listing import AGAIN, JUDGED_BY
 from tests.program.calls import exit_code
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -247,12 +252,15 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch, capsys):
         (Stopped(signal.SIGTERM), 143, "interrupted", "by SIGTERM"),
     ],
 )
+@pytest.mark.parametrize("enough", [True, False])
 def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
-    error, code, state, why, monkeypatch, capsys, tmp_path
+    error, code, state, why, enough, monkeypatch, capsys, tmp_path
 ):
     def broken(*_: object, **__: object) -> None:
         (run,) = (tmp_path / "runs").iterdir()
         store.Store(run).tell("epoch", epoch_ms=0)  # its load has begun
+        for name in JUDGED_BY if enough else ():
+            (run / name).touch()
         raise error
 
     monkeypatch.setattr(one_run, "run_nine_steps", broken)
@@ -262,7 +270,8 @@ def test_a_run_that_ends_early_says_where_it_lies_and_ls_says_why(
     told, said = end_of(capsys)
     (run,) = (tmp_path / "runs").iterdir()
     assert told["left"] == [str(run)]
-    assert f"What was recorded is in runs/{run.name}: `streamgauge recheck runs/{run.name}` judges it" in said
+    next_step = f"`streamgauge recheck runs/{run.name}` judges it" if enough else AGAIN
+    assert f"What was recorded is in runs/{run.name}: {next_step}" in said
     if isinstance(error, KeyError):
         assert "never seen" in the_traceback(run / "logs")
     monkeypatch.setattr(store.Store, "alive", lambda _: False)
@@ -281,6 +290,44 @@ def test_a_run_that_was_killed_is_broken_off(monkeypatch, capsys, tmp_path):
     (listed,) = json.loads(capsys.readouterr().out)["runs"]
     assert (listed["run"], listed["state"]) == (place.path.name, "broken off")
     assert "killed" in listed["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("error", "how"),
+    [
+        (None, "its process was killed"),
+        (Stopped(signal.SIGTERM), "it was stopped by SIGTERM"),
+        (HarnessError("Kafka did not come up.\nIts log"), "it ended by an error (Kafka did not come up.)"),
+    ],
+)
+def test_a_run_that_ended_too_early_keeps_its_cause_when_it_is_judged(error, how, tmp_path):
+    place = store.Store.create(tmp_path / "runs", "early")
+    with suppress(Stopped, HarnessError), under_way(UnderWay(place.path, place.logs, ""), place.tell):
+        if error:
+            raise error
+
+    verdict = judge(StoredRun(place))
+
+    said = f"{how} before it had written all of its files (spec.json is missing); run it again"
+    assert verdict.sentence == f"This run can't be judged: {said}"
+    assert verdict.checks[0].sentence == said
+
+
+@pytest.mark.parametrize("load", [25.0, 1.0])
+def test_a_deadline_that_passed_on_a_busy_machine_names_its_load(load, monkeypatch, capsys):
+    monkeypatch.setattr(cpu_starvation, "machine", lambda: cpu_starvation.Machine(2, load, 94.0))
+
+    def late() -> int:
+        wait_until(lambda: False, deadline_s=0.01, what="Kafka to answer", state=lambda: "its last words.")
+        return 0
+
+    assert ended([], late) == Exit.BROKEN
+    busy = (
+        " The machine is busy: 2 cores at load 25, tasks waited for a CPU 94 % of the time. Run again when it is "
+        "quieter, or let `run` wait longer with --patience 3."
+    )
+    missed = "streamgauge: Timed out after 0.01 s while waiting for Kafka to answer."
+    assert " ".join(capsys.readouterr().err.split()) == f"{missed}{busy * (load > 4)} Last state: its last words."
 
 
 @pytest.mark.parametrize(

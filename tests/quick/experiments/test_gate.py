@@ -17,6 +17,7 @@ from harness.load.burst_load import Bursts
 from harness.measuring.stats import Ratio
 from harness.model import Outcome, Progress
 from reports import gated as reports_gated
+from reports.gated import advice
 from tests.quick.cases import SPEC
 
 RIGHT = Judged(Outcome.PASS, "all counted", "runs/x")
@@ -319,6 +320,37 @@ def test_what_costs_less_than_the_threshold_more_is_ok_by_the_end_of_its_interva
     assert found.answer is Answer.OK
     assert found.head.low > 1, "it costs more, and that is told"
     assert cost_of(measured(head=0.045, apart=0.004)).answer is Answer.INCONCLUSIVE
+
+
+def test_too_few_starts_name_a_budget_that_suffices():
+    few = replace(gated(), starts=1)
+
+    assert few.answer is Answer.INCONCLUSIVE
+    assert few.sentence == (
+        "every side counts right, but 1 start is too few to compare the cost: 3 are needed, so raise --budget"
+    )
+    assert replace(few, starts=2, longest_s=100).sentence == (
+        "every side counts right, but 2 starts are too few to compare the cost: 3 are needed, and one took 100 s here, "
+        "so use --budget 7"
+    )
+
+
+def test_an_inconclusive_cost_says_what_would_decide_it():
+    found = replace(gated(cost_of(measured(starts=5, apart=0.08))), starts=5, longest_s=120)
+    needed, detectable = found.effects[0].starts_needed, found.effects[0].detectable
+
+    assert found.answer is Answer.INCONCLUSIVE
+    assert needed is not None
+    assert needed > 5
+    assert found.can_detect - 1 < 100 * detectable <= found.can_detect
+    assert found.more_budget_s(600) >= 60 * found.budget_for(min(needed, 12)) >= 600
+    assert list(advice(found, 600)) == [
+        f"To decide it, use more starts (--budget {found.more_budget_s(600) / 60:g}), or a coarser threshold "
+        f"(--threshold {found.can_detect}%)."
+    ]
+    assert replace(found, starts=12).more_budget_s(600) == 0, "a gate makes no more"
+    assert not list(advice(replace(found, broken="Kafka ended"), 600))
+    assert not list(advice(gated(), 600))
 
 
 def test_wrong_counts_are_red_and_show_no_speed():

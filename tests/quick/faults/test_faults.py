@@ -221,6 +221,35 @@ def test_a_point_that_never_came_did_not_land():
     assert engine.story[-1] == "disarm"
 
 
+def test_a_moment_that_never_came_names_how_far_the_job_was():
+    engine = ScriptedEngine()
+    by_batch, by_offset = create("kill@batch>=1999"), create("kill@offset>=50%")
+    for fault in (by_batch, by_offset):
+        poll(fault, engine)
+        assert "never came: the job reported no progress" in report_of(fault).proof
+    engine.newest = progress(batch=1200, done=300)
+    for fault in (by_batch, by_offset):
+        poll(fault, engine)
+    assert report_of(by_batch).proof == "did not land: batch>=1999 never came: the last batch was 1,200"
+    assert report_of(by_offset).proof == "did not land: offset>=0.5 never came: 300 of 1,000 records were done"
+
+
+def test_a_batch_with_the_rest_of_all_records_passes_over_a_moment():
+    engine, fault = ScriptedEngine(), create("kill@offset>=50%")
+    engine.newest = replace(progress(batch=2, done=TOTAL), rows=700)
+    poll(fault, engine)
+
+    assert engine.story == []
+    assert report_of(fault).proof == (
+        "did not land: all records had already been processed when its moment came, because batch 2 had the last 700 "
+        "of them; use an earlier moment, a longer --duration, or smaller batches (`maxOffsetsPerTrigger` in Spark)"
+    )
+    small = create("kill@offset>=50%")
+    engine.newest = progress(batch=80, done=TOTAL)
+    poll(small, engine)
+    assert "when its moment came; use an earlier moment" in report_of(small).proof
+
+
 def test_an_engine_that_does_not_come_back_is_not_healed():
     engine, fault = ScriptedEngine(), create("kill@c3")
     engine.plans[0], engine.at = b"plan", Reached("c3", 0, 1)

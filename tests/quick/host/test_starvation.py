@@ -7,7 +7,18 @@ import os
 import pytest
 
 from harness.host import cgroup
-from harness.host.cpu_starvation import Books, Machine, Meters, Taken, Wanted, in_words, machine, taken, threads_of
+from harness.host.cpu_starvation import (
+    Books,
+    Machine,
+    Meters,
+    Taken,
+    Wanted,
+    busy,
+    in_words,
+    machine,
+    taken,
+    threads_of,
+)
 
 S = 1_000_000_000
 
@@ -47,6 +58,13 @@ def test_a_number_that_another_thread_has_by_now_starts_anew():
     books.take(2000, {(1, 1): (2 * S, 1 * S)})
 
     assert books.since(1000) == Wanted(1.0, 2.0, 1.0)
+
+
+def test_a_machine_is_busy_that_has_tasks_waiting_for_a_cpu():
+    assert busy(Machine(2, 67.2, 82.0)) == "2 cores at load 67, tasks waited for a CPU 82 % of the time"
+    assert busy(Machine(2, 25)) == "2 cores at load 25", "this system does not count how long tasks wait"
+    assert busy(Machine(2, 3.9, 99.0)) == "", "two cores have two tasks, and few wait"
+    assert busy(Machine(2, 30.0, 10.0)) == "", "these wait for a disk"
 
 
 def test_the_figures_are_said():

@@ -34,9 +34,10 @@ from harness.model import (
     When,
     Witness,
 )
-from harness.selftest import drive, planted, rides
+from harness.selftest import drive, payments, planted, rides
 from harness.selftest.by_hand import CODES, SUMS, cell, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
+from workloads.base import Kind
 from workloads.registry import oracle_of
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))
@@ -46,6 +47,33 @@ WITNESS = Witness("a cell", "1", "2", "+1", from_ms=EPOCH_MS, until_ms=EPOCH_MS 
 
 def result(name, changed) -> CheckResult:
     return checks.CHECKS[name](changed)
+
+
+def test_records_that_another_client_deleted_are_the_servers_fault():
+    cut = "records of topic t in Kafka were deleted, but not by this run: partition 0 starts at offset 500"
+    lacking = replace(HONEST.audit, missing=Named(500, ("000000000001",)))
+    found = result("log", case(audit=lacking, cut=cut))
+
+    assert (found.outcome, found.word) == (Outcome.UNKNOWN, "unserved")
+    assert found.sentence.startswith(f"{cut}; of ")
+    assert found.sentence.endswith(" planned records the Kafka log has 500 missing")
+    assert result("log", case(audit=lacking)).word == "producer-lost"
+    doubled = replace(lacking, missing=Named(), doubled=Named(1, ("000000000001",)))
+    assert result("log", case(audit=doubled, cut=cut)).word == "producer-dup"
+
+
+def test_a_wrong_zero_is_a_value_and_nothing_is_none():
+    honest = dict(payments.planted())["payments, all of them right"]
+    cells = np.array([*honest.observed.counts])
+    summed = int(cells[honest.are(cells, {Kind.SUM})][0])
+    left = Ledger({cell: value for cell, value in honest.observed.counts.items() if cell != summed})
+
+    zero = result("wrong", replace(honest, observed=Observed(left, (), zeros=(summed,))))
+    nothing = result("wrong", replace(honest, observed=Observed(left, ())))
+
+    assert (zero.count, nothing.count) == (1, 1)
+    assert "none" not in zero.sentence
+    assert ", 1 of them holds none" in nothing.sentence
 
 
 def test_an_honest_run_passes_every_check():
