@@ -75,7 +75,7 @@ def _all(result: Result) -> Iterator[str]:
     yield from _wrapped("  checks   ", _signs(verdict.checks))
     yield from _wrapped("  slack    ", verdict.slack_said)
     if verdict.looked:
-        yield from _wrapped("  looks    ", verdict.looked)
+        yield from _wrapped("  polls    ", verdict.looked)
 
 
 def _load(result: Result) -> Iterator[str]:

@@ -78,7 +78,7 @@ def _looked(case: RunFacts) -> str:
     seen = case.watched
     if seen is None or not seen.period_ms:
         return ""
-    closed = f", at windows that are over every {seen.closed_ms:,.0f} ms" if seen.closed_ms else ""
+    closed = f", closed windows every {seen.closed_ms:,.0f} ms" if seen.closed_ms else ""
     return f"every {seen.period_ms:,.0f} ms{closed} (medians)"
 
 
