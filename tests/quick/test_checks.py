@@ -758,3 +758,17 @@ def test_an_entry_that_is_there_only_after_the_stop_was_made_by_it():
     assert [(each.cell, each.seen) for each in found.witnesses] == [("nobody[1]", "7")]
     known = case(after_stop=after, observed=replace(HONEST.observed, strays=strays[:1]))
     assert result("stopped", known).outcome is Outcome.PASS
+
+
+def test_without_the_log_what_does_not_need_it_is_judged_all_the_same():
+    crashed = EngineReport("crashed", "it ended by itself")
+    judged = {each.name: each for each in checks.run_all(case(log_unread="Kafka was down", engine=crashed))}
+
+    assert judged["engine"].outcome is Outcome.FAIL
+    assert judged["lost"].sentence == "not known: the Kafka log was not read"
+
+
+def test_what_kept_the_engine_from_going_on_leads_the_headline():
+    """It explains all else that is unknown."""
+    assert conclude(case(sent=0)).sentence.startswith("vacuous: ")
+    assert conclude(case(sent=0, engine=EngineReport("starved", "it got no CPU"))).sentence == "starved: it got no CPU"

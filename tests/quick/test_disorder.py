@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -161,3 +161,8 @@ def test_a_copy_comes_at_most_a_second_after_its_event_unless_the_dial_says_othe
     assert Disorder(duplicate_share=0.1).reach_ms == 1000
     assert Disorder(duplicate_share=0.1, duplicate_max_ms=50).reach_ms == 50
     assert Disorder().reach_ms == 0
+    assert Disorder(skew_min_ms=-200, skew_max_ms=300).reach_ms == 500
+
+
+def test_a_dial_that_is_not_named_is_not_turned():
+    assert {name: value for name, value in asdict(Disorder()).items() if value} == {"duplicate_max_ms": 1000}

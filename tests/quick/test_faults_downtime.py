@@ -624,3 +624,26 @@ def test_a_copy_leaves_out_what_vanishes_while_it_is_taken(tmp_path, monkeypatch
 
     assert numbers(tmp_path / "copy" / "offsets") == [1]
     assert numbers(tmp_path / "copy" / "commits") == [0, 1]
+
+
+def test_the_write_at_which_an_engine_is_held_may_come_a_minute_later_than_it_takes_to_start(spark):
+    fault = create("checkpoint-delete-commit@now")
+    at(fault, spark)
+    late_ms = 100 + int(SPARK.ready_s * 1000) + 59_000
+    at(fault, spark, late_ms)
+    at(fault, standing(spark), late_ms + 100)
+
+    assert spark.story[-4:] == ["kill", "collect", "disarm", "restart"]
+    assert report_of(fault).landed
+
+
+def test_an_engine_that_makes_no_progress_is_given_up_on_when_its_time_is_over(spark):
+    fault = struck("checkpoint-delete-commit@now", spark)
+    (report,) = fault.reports()
+    over_ms = report.landed_ms + int(SPARK.ready_s * 1000)
+    at(fault, spark, over_ms)
+    assert spark.story.count("kill") == 1
+    at(fault, spark, over_ms + 1)
+
+    assert spark.story.count("kill") == 2
+    assert "it made no progress for" in report_of(fault).proof + report_of(fault).refused
