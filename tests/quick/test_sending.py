@@ -93,9 +93,11 @@ def test_an_event_is_sent_late_by_us_if_it_took_more_than_two_seconds():
     schedule = Schedule(ORDERLY)
     views, books = sent_views(schedule), books_of(schedule)
     events = events_of(views["partition"], views["id"])
+    ends = [hi for server in range(schedule.servers) for _, _, hi in schedule.slices(server)]
     for lag_us, late in ((2_000_000, False), (2_000_001, True)):
         sent_us = pc.add(books.column("intended_us"), lag_us)
         sends = books.set_column(books.column_names.index("sent_us"), "sent_us", sent_us)
+        sends = sends.append_column("slot_hi", [ends])
         run: Any = SimpleNamespace(sends=sends, spec=SimpleNamespace(tape=ORDERLY))
 
         assert set(facts._sent_late(run, events).tolist()) == {late}
