@@ -15,7 +15,7 @@ from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
-from harness.judging.checks import early, meanwhile
+from harness.judging.checks import early, explained, meanwhile
 from harness.judging.checks.case import join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
@@ -784,3 +784,14 @@ def test_a_stop_that_changed_no_count_may_have_changed_a_cell_all_the_same(chang
     found = result("stopped", case(after_stop=AfterStop(replace(HONEST.observed, **seen))))
 
     assert (found.word, found.count) == ("changed when stopped", 1)
+
+
+def test_a_loss_by_a_restart_includes_what_may_have_been_late_too(monkeypatch):
+    code, other = cell(2, EPOCH_MS), cell(1, EPOCH_MS)
+    must = HONEST.log_ledger - Ledger({other: 4})
+    seen = Observed(HONEST.log_ledger - Ledger({code: 1, other: 3}), ())
+    lost = case(expectation=Expectation(must, HONEST.log_ledger), observed=seen)
+    assert result("lost", lost).count == 1
+    monkeypatch.setattr(explained, "by_restart", lambda _: "it came back without its state")
+
+    assert result("lost", lost).count == 4

@@ -13,7 +13,7 @@ from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import measured, quantiles
 from harness.measuring.latency.evidence import Cells, Events, collect
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
-from harness.measuring.latency.ways import Ways
+from harness.measuring.latency.ways import FINAL, FIRST, Ways
 from tests.program.test_run import fake_run
 from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
 
@@ -308,3 +308,13 @@ def test_the_events_of_a_run_are_freed_when_its_evidence_is_collected(tmp_path):
     collect(run)
 
     assert "countable" not in vars(run)
+
+
+def test_each_way_says_from_which_event_to_which_poll_it_measures():
+    campaign, due_us = offered(100, 10, campaigns=2, probes=1)
+    ways = by_way(looked_at(world(campaign, due_us, due_us + 100_000, probes_from=2)))
+
+    assert FINAL in ways
+    said = {way for way, each in ways.items() if "to the look that showed" in each.exactness}
+    assert said == {FINAL, FIRST} & ways.keys()
+    assert "from the last event of each to the look that showed its right final count" in ways[FINAL].exactness
