@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -195,3 +196,14 @@ def test_the_rate_of_catching_up_is_the_highest_that_lasted_while_records_were_w
     assert progress_curve.catch_up_per_s(fast, backlog) == 200.0
     assert progress_curve.catch_up_per_s(fast, nothing) is None, "nothing was waiting"
     assert progress_curve.catch_up_per_s(slow, backlog) is None, "100 a second are offered"
+
+
+def test_counts_that_grow_in_the_results_are_a_curve_of_records():
+    """Two keys of one window: the first shows 1 and then 3, the second shows 2 in between."""
+    samples = pa.table(
+        {"campaign": [0, 1, 0], "window_ms": [0, 0, 0], "at_us": [1_000_000, 2_000_000, 3_000_000], "count": [1, 2, 3]}
+    )
+    found = progress_curve.by_results(samples, 0, 50.0)
+
+    assert found
+    assert (found.at_s.tolist(), found.total.tolist()) == ([1.0, 2.0, 3.0], [10.0, 30.0, 50.0])

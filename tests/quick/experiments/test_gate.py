@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -602,3 +604,22 @@ def test_books_of_bursts_are_written_once_when_both_threads_end_them(tmp_path, m
     other.join()
 
     assert written == [1]
+
+
+def test_rounds_are_alike_by_what_sets_them_apart_from_the_mean_of_their_own_start():
+    head: Any = SimpleNamespace(starts_differ=0.1, rounds_differ=0.2)
+    rising, falling = np.array([11.0, 12.0, 13.0]), np.array([23.0, 22.0, 21.0])
+
+    spread = gate._spread(head, [(rising, falling), (rising + 5, falling)])
+    assert (spread.starts, spread.rounds) == (0.1, 0.2)
+    assert spread.correlation == pytest.approx(-1.0)
+    assert gate._spread(head, [(rising, np.full(3, 5.0))]).correlation == 0.0
+
+
+def test_sides_are_compared_by_equally_many_rounds():
+    sides = {BASE: 3, gate.AGAIN: 4, HEAD: 2}
+    made = [replace(ROUND, side=side, number=number) for side, count in sides.items() for number in range(count)]
+
+    assert {side: len(own) for side, own in rounds.by_side(made, SIDES, COST, dict.fromkeys(SIDES, 0.0)).items()} == (
+        dict.fromkeys(SIDES, 2)
+    )

@@ -635,3 +635,15 @@ def test_the_write_at_which_an_engine_is_held_may_come_a_minute_later_than_it_ta
 
     assert spark.story[-4:] == ["kill", "collect", "disarm", "restart"]
     assert report_of(fault).landed
+
+
+def test_an_engine_that_makes_no_progress_is_given_up_on_when_its_time_is_over(spark):
+    fault = struck("checkpoint-delete-commit@now", spark)
+    (report,) = fault.reports()
+    over_ms = report.landed_ms + int(SPARK.ready_s * 1000)
+    at(fault, spark, over_ms)
+    assert spark.story.count("kill") == 1
+    at(fault, spark, over_ms + 1)
+
+    assert spark.story.count("kill") == 2
+    assert "it made no progress for" in report_of(fault).proof + report_of(fault).refused

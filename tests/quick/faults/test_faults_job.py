@@ -276,7 +276,8 @@ def test_others_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("command", "is_the_job"), [((), False), (("/of/ours/python",), False), ((FLINK, "flink.py"), True)]
+    ("command", "is_the_job"),
+    [((), False), (("/of/ours/python",), False), (("sh", FLINK), False), ((FLINK, "flink.py"), True)],
 )
 def test_between_two_programs_a_process_is_not_yet_the_job(command, is_the_job):
     """For a moment it has no command line at all."""
@@ -300,3 +301,19 @@ def test_a_job_may_become_another_program_that_its_command_names(program, is_the
     job = Job(load("flink-java"), Surroundings(Path("/usr/bin/python"), java="/jdk/bin/java"))
 
     assert runs(job, Member(7, 1, (program, "..."), leads=True)) is is_the_job
+
+
+def test_a_job_with_the_state_of_the_old_one_is_given_no_offsets(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "prepare", lambda *_: Surroundings(Path(FLINK)))
+    (tmp_path / "state").mkdir()
+    spark = load("spark")
+    job = Job(spark, Surroundings(Path(FLINK)), str(tmp_path / "state"))
+    asked = parse("change-job(counts=click, means=anew)@now")
+    engine = Changing(config_path=tmp_path / "engine.json", newest=told(40), job=job, on_disk=(3, 4))
+    field = SimpleNamespace(kafka_address="there", topic="of-the-run", disk=None)
+    fault = registry.create(replace(SPEC, fault=asked, engine="spark", sink=spark.sinks[0].name), spark)
+    for now_ms in (100, 200):
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, TOTAL, field))  # type: ignore[arg-type]
+        engine.at = Reached("c1", 4, 1)
+
+    assert [each for each in engine.changes[0]["options"] if each.endswith("startingOffsets")] == []

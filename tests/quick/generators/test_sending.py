@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from generators.disorder import PRESETS
 from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.observed import LogEvents
+from harness.judging import facts
 from harness.measuring.latency.sending import Sending
 from harness.model import INDEX_BITS, MARK_SERVER, TapeSpec
 
@@ -83,3 +87,17 @@ def test_what_nobody_planned_was_never_due():
 
     assert known.tolist() == [True, *(name == "a mark" for name in odd)]
     assert due_us[0] == views["due_us"][0] + EPOCH_MS * 1000
+
+
+def test_an_event_is_sent_late_by_us_if_it_took_more_than_two_seconds():
+    schedule = Schedule(ORDERLY)
+    views, books = sent_views(schedule), books_of(schedule)
+    events = events_of(views["partition"], views["id"])
+    ends = [hi for server in range(schedule.servers) for _, _, hi in schedule.slices(server)]
+    for lag_us, late in ((2_000_000, False), (2_000_001, True)):
+        sent_us = pc.add(books.column("intended_us"), lag_us)
+        sends = books.set_column(books.column_names.index("sent_us"), "sent_us", sent_us)
+        sends = sends.append_column("slot_hi", [ends])
+        run: Any = SimpleNamespace(sends=sends, spec=SimpleNamespace(tape=ORDERLY))
+
+        assert set(facts._sent_late(run, events).tolist()) == {late}

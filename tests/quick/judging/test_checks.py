@@ -15,7 +15,7 @@ from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
-from harness.judging.checks import early, meanwhile
+from harness.judging.checks import early, explained, meanwhile
 from harness.judging.checks.case import join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
@@ -795,3 +795,32 @@ def test_without_the_log_what_does_not_need_it_is_judged_all_the_same():
 
     assert judged["engine"].outcome is Outcome.FAIL
     assert judged["lost"].sentence == "not known: the Kafka log was not read"
+
+
+def test_what_kept_the_engine_from_going_on_leads_the_headline():
+    """It explains all else that is unknown."""
+    assert conclude(case(sent=0)).sentence.startswith("vacuous: ")
+    assert conclude(case(sent=0, engine=EngineReport("starved", "it got no CPU"))).sentence == "starved: it got no CPU"
+
+
+@pytest.mark.parametrize("change", ["sums", "zeros"])
+def test_a_stop_that_changed_no_count_may_have_changed_a_cell_all_the_same(change):
+    code = cell(2, EPOCH_MS)
+    seen = {
+        "sums": {"sums": {**HONEST.observed.sums, code: Checksum(1, 1)}},
+        "zeros": {"zeros": (cell(0, EPOCH_MS + 3_600_000),)},
+    }[change]
+    found = result("stopped", case(after_stop=AfterStop(replace(HONEST.observed, **seen))))
+
+    assert (found.word, found.count) == ("changed when stopped", 1)
+
+
+def test_a_loss_by_a_restart_includes_what_may_have_been_late_too(monkeypatch):
+    code, other = cell(2, EPOCH_MS), cell(1, EPOCH_MS)
+    must = HONEST.log_ledger - Ledger({other: 4})
+    seen = Observed(HONEST.log_ledger - Ledger({code: 1, other: 3}), ())
+    lost = case(expectation=Expectation(must, HONEST.log_ledger), observed=seen)
+    assert result("lost", lost).count == 1
+    monkeypatch.setattr(explained, "by_restart", lambda _: "it came back without its state")
+
+    assert result("lost", lost).count == 4

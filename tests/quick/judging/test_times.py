@@ -198,3 +198,11 @@ def test_a_page_tells_how_many_events_each_time_misplaces(time, batch_log, told)
 
 def test_a_page_of_a_job_that_counts_by_the_events_own_time_has_no_such_section():
     assert section(cast(Evidence, Run(SPEC))) is None
+
+
+def test_a_partition_that_the_first_batch_does_not_mention_begins_with_a_later_one():
+    batches = (Batch(0, {0: 300}, 0, at_ms=5_000), Batch(1, {0: 300, 1: 300}, 0, at_ms=7_000))
+
+    at_ms = retimed(LOG, "processing", replace(TWO_BATCHES, batches=batches)).column(OWN).to_numpy()
+
+    assert at_ms.tolist() == [5_000] * 300 + [7_000] * 300

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from harness.engines import fake
+from harness.judging.progress_curve import Curve
 from harness.judging.stored_run import StoredRun
 from harness.measuring import backlog_catch_up
 from harness.measuring.backlog_catch_up import back, fresh
@@ -13,6 +17,7 @@ from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind
 from harness.model import FaultReport
+from harness.rundir.store import Store
 from harness.selftest.runs import fake_run
 
 SECONDS = 60
@@ -95,3 +100,20 @@ def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(tmp_path, 
     list(backlog_catch_up._reconfigurations(run, lines, 0.5, caught_up, 12))
 
     assert [(each.started_s, each.until_s, each.end) for each in seen] == [(0.5, until_s or lines.seconds, end)]
+
+
+def test_what_catching_up_cost_is_what_engine_and_workers_used_until_then(tmp_path):
+    store = Store.create(tmp_path, "behind")
+    run: Any = SimpleNamespace(store=store, epoch_ms=1000)
+    processed = Curve(np.array([10.0, 20.0]), np.array([500_000.0, 900_000.0]), np.zeros(2))
+    lines: Any = SimpleNamespace(processed=processed)
+    assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(8.0)) is None
+    part, at_ms = (
+        ["engine", "engine", "python workers", "python workers", "kafka"],
+        [1000, 21_000, 1000, 21_000, 21_000],
+    )
+    used_s = {"cpu_user_s": [0.0, 8.0, 0.0, 2.0, 50.0], "cpu_system_s": [0.0, 2.0, 0.0, 0.0, 50.0]}
+    store.write_table("resources.parquet", {"part": part, "at_ms": at_ms, **used_s})
+
+    assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(8.0)) == pytest.approx(12.0)
+    assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(None, lack=Lack.NEVER)) is None

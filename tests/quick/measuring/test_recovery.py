@@ -405,6 +405,7 @@ def exposed(seen, sent, wrong_in_the_end=()):
         ([(1.5, 1), (2.5, 2), (9, 4)], (), []),  # behind is not wrong
         ([(1.5, 2), (4, 3)], (), [(1.5, 2.0)]),  # more than were sent, until they were
         ([(4.5, 4), (5, 2), (7, 4)], (), [(5.0, 7.0)]),  # a dip
+        ([(7, 4), (4.5, 4), (5, 2)], (), [(5.0, 7.0)]),  # polls in any order
         ([(4.5, 4), (5, 0), (6, 1), (7, 4)], (), [(5.0, 6.0), (6.0, 7.0)]),
         ([(4.5, 4), (5, 7), (8, 4)], (), [(5.0, 8.0)]),  # counted twice and corrected, which is no dip
         ([(4.5, 4), (5, 7)], (0,), [(5.0, np.inf)]),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measuring import measure
+from harness.measuring import cost, measure
 from harness.measuring.cost import cpu_share
 from harness.measuring.measurement import Observer
 from harness.metering.cpu_books import Books, Cpu, Seen
@@ -159,3 +159,15 @@ def test_a_checkpoint_is_as_large_as_it_was_last_said_to_be(tmp_path):
     assert measure._checkpoint_bytes(run) == 7
     store.write_table("state.parquet", {"at_ms": [0, 1000], "checkpoint_bytes": pa.nulls(2, pa.int64())})
     assert measure._checkpoint_bytes(run) is None
+
+
+def test_what_a_part_had_used_before_the_first_sample_does_not_count_and_a_later_part_begins_at_zero():
+    table = pa.table(
+        {
+            "part": ["engine", "engine", "python workers", "python workers"],
+            "at_ms": [0, 1000, 1000, 2000],
+            "cpu_user_s": [3.0, 5.0, 4.0, 6.0],
+        }
+    )
+
+    assert [cost._used(table, part, "user") for part in ("engine", "python workers", "kafka")] == [2.0, 6.0, 0.0]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from harness.evidence import observed
 from harness.evidence.observed import parts_of
 from harness.experiments.folder import Folder
 from harness.judging import digests
+from harness.judging.stored_run import StoredRun
+from harness.model import Backfill
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store, new_folder, runs
 from reports import listing
@@ -195,3 +199,12 @@ def test_a_file_that_was_edited_is_named_also_if_its_digest_was_computed_anew(tm
         "spec.json was edited",
         "digests.json was edited: it has other digests than history.jsonl",
     )
+
+
+def test_a_batch_job_that_counted_all_again_is_read_from_the_history(tmp_path):
+    run: Any = SimpleNamespace(store=Store.create(tmp_path, "again"))
+    assert StoredRun.backfill.func(run) is None
+    told = Backfill("spark", "", 1000, 2.0, 3.0)
+    run.store.tell("backfill", told=asdict(told))
+
+    assert StoredRun.backfill.func(run) == told
