@@ -10,8 +10,8 @@ from tests.engines.test_runs import check, run
 from tests.engines.trial import SOON_UP
 
 ADDING = Path(__file__).parent / "adding" / "manifest.toml"
-SMALL = ("--rate", "1000", "--duration", "12s", *SOON_UP)
-BACKFILL = ("backfill", *SMALL, "--history", "36s", "--backlog", "10s")
+SMALL = ("--rate", "1000", "--duration", "12s")
+FILES = (*SMALL, *SOON_UP, "--history", "36s", "--backlog", "10s")
 KILLED = "no process left, when "
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 @pytest.mark.parametrize("batch", ["spark-batch", "flink-batch"])
 @pytest.mark.parametrize("kill", [(), ("--backfill-kill",)], ids=["", "killed"])
 def test_over_files_and_a_range_of_offsets_it_differs_by_what_the_stream_dropped(tmp_path, served, batch, kill):
-    answer = run(tmp_path, *BACKFILL, *served, "--backfill", batch, *kill)
+    answer = run(tmp_path, "backfill", *FILES, *served, "--backfill", batch, *kill)
     said = check(answer, "backfill")["sentence"]
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
@@ -30,8 +30,8 @@ def test_over_files_and_a_range_of_offsets_it_differs_by_what_the_stream_dropped
 
 @pytest.mark.parametrize("batch", ["spark-batch", "flink-batch"])
 def test_by_a_seam_in_time_it_is_right_too(tmp_path, served, batch):
-    seam = ("--seam", "time", "--history", "48s", "--disorder", "mobile")
-    answer = run(tmp_path, *BACKFILL, *served, *seam, "--backfill", batch)
+    seam = ("--seam", "time", "--history", "48s")
+    answer = run(tmp_path, "history", *FILES, *served, *seam, "--backfill", batch)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "the same as the stream in all" in check(answer, "backfill")["sentence"]
