@@ -31,13 +31,14 @@ from reports.card import (
 )
 from reports.card import of as card_of
 from reports.card import save as save_card
+from reports.command_flags import flag
 from reports.exports import experiment, suite
 from reports.figures import guarantee
 from reports.figures.style import picture
 from reports.page import Link, Page, Section, Table
 from reports.result import span_ms
 from reports.saved import save
-from reports.sections import fairness, next_step, reproduce
+from reports.sections import fairness, next_step
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,7 @@ class Chaos:
         """The command line with the flags as the user gave them."""
         asked = self.settings.get("asked", {})
         flags = {**asked, **self.settings["flags"]}
-        return shlex.join(
-            [COMMAND, "chaos", *(w for name, value in flags.items() for w in reproduce.flag(name, value))]
-        )
+        return shlex.join([COMMAND, "chaos", *(w for name, value in flags.items() for w in flag(name, value))])
 
 
 def write(folder: Folder) -> Page:

@@ -20,6 +20,7 @@ from harness.model import Outcome, RunSpec
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.text_tables import left_out
 from reports import compared, curve
+from reports.command_flags import flag
 from reports.compared import FIGURES, Compared, read
 from reports.exports import experiment, suite
 from reports.figures import compared as bars
@@ -304,7 +305,7 @@ def _again(found: Compared) -> Section:
 def command(found: Compared) -> str:
     settings = msgspec.convert(found.asked["settings"], Settings)
     rounds = ["--quick"] if settings.rounds == 1 else ["--repeat", str(settings.rounds)]
-    flags = [word for name, value in found.asked["flags"].items() for word in reproduce.flag(name, value)]
+    flags = [word for name, value in found.asked["flags"].items() for word in flag(name, value)]
     engines: Sequence[str] = found.asked["named"]
     searched = ["--search"] if found.asked["search"] else []
     return shlex.join([COMMAND, "compare", *engines, *rounds, *searched, *flags])

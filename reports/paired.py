@@ -16,7 +16,7 @@ from harness.experiments.gating.rounds import Round, kept
 from harness.experiments.pairing import Measured, Paired, PairsRequest, Progress, rounds_file
 from harness.install.origin import COMMAND
 from harness.util.texts import many, three_digits
-from reports.sections import reproduce
+from reports.command_flags import flag
 
 HEADER = ("engine", "costs", "it lies within", "of", "starts", "CPU-s/M of both")
 NO_RATIO = "-"
@@ -76,7 +76,7 @@ def notes(found: Paired) -> Iterator[str]:
 
 def command(record: Record) -> str:
     asked = record.asked
-    flags = [word for name, value in asked.flags.items() for word in reproduce.flag(name, value)]
+    flags = [word for name, value in asked.flags.items() for word in flag(name, value)]
     budget = f"{asked.budget_s / 60:g}"
     return shlex.join([COMMAND, "compare", *asked.engines, "--pairs", asked.which.value, "--budget", budget, *flags])
 

@@ -127,16 +127,18 @@ def keep(run: Path, command: str) -> Path:
     return file
 
 
-def stale(pages: Sequence[Path] = PAGES) -> list[Path]:
-    return [page for page in pages if current(text := page.read_text(encoding="utf-8")) != text]
+def stale(pages: Sequence[Path] = PAGES) -> dict[Path, str]:
+    """Return the pages whose blocks are not current, each with its text as it would be written now."""
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    return {page: now for page, text in texts.items() if (now := current(text)) != text}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write the blocks, check them, or keep a run. Return the exit code."""
     match [*arguments]:
         case []:
-            for page in stale():
-                page.write_text(current(page.read_text(encoding="utf-8")), encoding="utf-8")
+            for page, text in stale().items():
+                page.write_text(text, encoding="utf-8")
             return 0
         case ["--check"]:
             for page in (found := stale()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from harness.experiments.folder import Folder
@@ -14,8 +15,5 @@ KINDS = ("chaos", "search", "compare", "pairs", "gate")  # the kinds of experime
 
 def write_page(experiment: Folder) -> Page:
     """Drawing is slow to import, and most commands draw nothing."""
-    from reports import chaos_page, compare_page, gate_page, pairs_page, search_page
-
-    pages = (chaos_page, search_page, compare_page, pairs_page, gate_page)
-    page: Page = dict(zip(KINDS, pages, strict=True))[experiment.kind].write(experiment)
+    page: Page = import_module(f"reports.{experiment.kind}_page").write(experiment)
     return page

@@ -366,8 +366,8 @@ def disk_full(spec: FaultSpec, context: Context) -> Fault:
         missing.append(f"its checkpoint is at {context.spec.checkpoint}, whose disk a run must not fill")
     if why := small_disk.impossible():
         missing.append(f"no small disk can be mounted here: {why}")
-    make = struck_by(lambda spec, context: DiskFull(context, length_ms(spec)))
-    return Idle(spec, tuple(missing)) if missing else make(spec, context)
+    strike = DiskFull(context, length_ms(spec))  # refuses wrong options even if the run can't have the fault
+    return Idle(spec, tuple(missing)) if missing else struck_by(lambda *_: strike)(spec, context)
 
 
 NEEDS = "a local checkpoint of Spark, and an engine that resumes"

@@ -15,6 +15,7 @@ from harness.experiments.searching.search import OF_ONE_LOAD
 from harness.install.origin import COMMAND
 from harness.model import HIDDEN, EngineManifest, RunSpec, Segment, TapeSpec, UsageError, redacted
 from harness.util.texts import many
+from reports.command_flags import flag, number
 from reports.evidence import Evidence
 from reports.page import Section
 from workloads.registry import workload_of
@@ -219,23 +220,7 @@ def _milliseconds(ms: int) -> str:
     return f"{ms // 1000}s" if ms % 1000 == 0 else f"{ms}ms"
 
 
-def flag(key: str, value: Any) -> list[str]:
-    """Return the words of a flag on the command line."""
-    name = "--" + key.replace("_", "-")
-    if isinstance(value, Mapping):
-        return flag(key, [f"{each}={text}" for each, text in value.items()])
-    if isinstance(value, list | tuple):
-        return [word for text in value for word in (name, str(text))]
-    if isinstance(value, bool):
-        return [name] if value else ["--no" + name[1:]]
-    return [name, _number(value)]
-
-
-def _number(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(each)}" for key, each in value.items()) + " }"
-    return _number(value) if isinstance(value, float) else json.dumps(value)
+    return number(value) if isinstance(value, float) else json.dumps(value)

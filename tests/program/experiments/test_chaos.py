@@ -29,7 +29,7 @@ from reports import chaos_page
 from reports.card import of as card_of
 from reports.figures import guarantee
 from reports.page import render
-from tests.program.calls import invoked, kept, only
+from tests.program.calls import breaks_off, invoked, kept, only
 
 KINDS = registry.FAULTS
 TEST_ENGINES = Path(__file__).parents[2] / "engines"
@@ -260,18 +260,7 @@ FAST = ["--rate", "200", "--duration", "12s", "--window", "4s", "--campaigns", "
 
 @pytest.fixture
 def third_breaks_off(monkeypatch) -> list[object]:
-    """The third run of an experiment is broken off by Ctrl-C; all that were begun."""
-    whole = one_run.drive
-    runs: list[object] = []
-
-    def drive(*arguments, **others):
-        runs.append(arguments)
-        if len(runs) == 3:
-            raise KeyboardInterrupt
-        return whole(*arguments, **others)
-
-    monkeypatch.setattr(one_run, "drive", drive)
-    return runs
+    return breaks_off(monkeypatch, 3)
 
 
 @pytest.fixture

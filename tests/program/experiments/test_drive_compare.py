@@ -22,7 +22,7 @@ from harness.install import environment
 from harness.model import Exit, UsageError
 from reports import compare_page, compared
 from tests.program import pages
-from tests.program.calls import invoked, kept, only
+from tests.program.calls import breaks_off, invoked, kept, only
 
 FAST = ["compare", "fake", "--window", "2s", "--campaigns", "5", "--rate", "100", "--duration", "10s"]
 
@@ -101,15 +101,7 @@ def test_a_watermark_that_is_asked_for_is_that_of_every_leg(call, tmp_path):
 
 
 def test_one_that_was_broken_off_goes_on_where_it_was(call, tmp_path, monkeypatch):
-    whole, runs = one_run.drive, []
-
-    def second_breaks_off(*arguments, **named):
-        runs.append(arguments)
-        if len(runs) == 2:
-            raise KeyboardInterrupt
-        return whole(*arguments, **named)
-
-    monkeypatch.setattr(one_run, "drive", second_breaks_off)
+    runs = breaks_off(monkeypatch, 2)
     call()
     first = kept(only(tmp_path / "experiments"))["done"]
     unfinished = compared.read(Folder(only(tmp_path / "experiments"))).found

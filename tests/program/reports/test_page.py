@@ -34,7 +34,7 @@ from harness.model import CheckResult, Outcome, RunSpec, UsageError
 from harness.rundir.store import Store
 from harness.selftest import cheat
 from harness.util.text_tables import left_out, markdown
-from reports import run_page
+from reports import command_flags, run_page
 from reports.evidence import Evidence
 from reports.page import Table, render
 from reports.sections import SECTIONS, cells, next_step, reproduce, timeline
@@ -528,7 +528,7 @@ def test_what_reproduces_a_run_is_as_short_as_can_be():
     ],
 )
 def test_a_flag_is_told_as_it_is_typed(key, value, words):
-    assert reproduce.flag(key, value) == words
+    assert command_flags.flag(key, value) == words
 
 
 def test_keys_that_are_no_flags_give_a_scenario_file():
