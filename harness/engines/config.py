@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines.job import History
-from harness.model import EVENT_TIME, KafkaAddress, RedisAddress, Time
+from harness.model import EVENT_TIME, KafkaAddress, RedisAddress, SqlAddress, Time
+from harness.services.postgresql import as_job_sees
 
 FILE = "engine.json"
 
@@ -42,6 +43,7 @@ class EngineConfig:
     folder: str = ""  # private to the engine: for its results, and other files
     results_topic: str = ""  # topic of the counts, if the engine writes them to Kafka
     java_options: tuple[str, ...] = ()  # for its JVM, such as its archive of classes
+    sql: SqlAddress | None = field(default=None, repr=False)
     time: Time = EVENT_TIME  # the notion of time that it counts by
     history: History | None = None  # the part of its input that lies in files
 
@@ -56,6 +58,7 @@ class EngineConfig:
             "topic": self.topic,
             "redis": self.redis.url,
             "redis_prefix": self.redis.prefix,
+            "sql": as_job_sees(self.sql) if self.sql else None,
             "window_ms": self.window_ms,
             "watermark_ms": self.watermark_ms,
             "checkpoint": self.checkpoint,

@@ -22,7 +22,7 @@ from typing import TextIO
 from harness.engines import versions
 from harness.engines.job import OURS, Surroundings
 from harness.engines.manifest import load
-from harness.engines.shipped import jobs_folder, lock_file
+from harness.engines.shipped import jobs_folder, lock_file, results_list
 from harness.engines.versions import UV
 from harness.install import jvm
 from harness.install.installer import BOOTSTRAP, BUILDING, index_settings, run_step
@@ -50,7 +50,21 @@ def prepare(manifest: EngineManifest, say: Say) -> Surroundings:
     jars = tuple(sorted(jvm.jars(manifest.ivy, say).glob("*.jar"))) if manifest.ivy else ()
     if manifest.java:
         jars = (_classes(manifest, (*jars, *jars_inside(manifest, python)), say), *jars)
-    return Surroundings(python, jars, str(jvm.java()) if "{java}" in manifest.command else "")
+    java = str(jvm.java()) if "{java}" in manifest.command else ""
+    return Surroundings(python, jars, java, _readers_packages(manifest.source, say))
+
+
+def _readers_packages(source: str, say: Say) -> tuple[Path, ...]:
+    """Return the folder of the packages with which this process reads the results. They are fetched on first use."""
+    pins = results_list(source)
+    if not pins.is_file():
+        return ()
+    python = python_with(source, [pins], _readers_folder(source), say)
+    return tuple((python.parent.parent / "lib").glob("python*/site-packages"))
+
+
+def _readers_folder(source: str) -> Path:
+    return _folder_for(f"results-{source}", results_list(source))
 
 
 def missing(manifest: EngineManifest) -> tuple[str, ...]:
@@ -58,7 +72,10 @@ def missing(manifest: EngineManifest) -> tuple[str, ...]:
     if _is_unknown(manifest):
         return (PACKAGES, "jars")
     lacking = [JDK] if manifest.java and not _has_jdk() else []
-    if manifest.packages and not stamp_of(folder_of(manifest.packages)).is_file():
+    reads_with = results_list(manifest.source).is_file()
+    if (manifest.packages and not stamp_of(folder_of(manifest.packages)).is_file()) or (
+        reads_with and not stamp_of(_readers_folder(manifest.source)).is_file()
+    ):
         lacking.append(PACKAGES)
     if manifest.ivy and jvm.differences(
         jvm.read_sums(jvm.source_folder(manifest.ivy) / "jars.sha256"), jvm.jar_folder(manifest.ivy)
@@ -79,9 +96,13 @@ def _is_unknown(manifest: EngineManifest) -> bool:
 
 
 def folder_of(packages: str) -> Path:
-    digest = hashlib.sha256(lock_file(packages).read_bytes())
+    return _folder_for(packages, lock_file(packages))
+
+
+def _folder_for(name: str, pins: Path) -> Path:
+    digest = hashlib.sha256(pins.read_bytes())
     digest.update(sys.version.encode())  # the environment uses this program's interpreter
-    return cache_folder() / "engines" / f"{packages}-{digest.hexdigest()[:16]}"
+    return cache_folder() / "engines" / f"{name}-{digest.hexdigest()[:16]}"
 
 
 def jars_inside(manifest: EngineManifest, python: Path) -> tuple[Path, ...]:

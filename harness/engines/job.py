@@ -17,6 +17,7 @@ class Surroundings:
     python: Path
     jars: tuple[Path, ...] = ()
     java: str = ""  # "" if the command does not need it
+    packages: tuple[Path, ...] = ()  # folders with the packages that its results are read with; its job may use them
 
 
 OURS = Surroundings(Path(sys.executable))  # of this program

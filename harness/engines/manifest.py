@@ -328,7 +328,14 @@ def _check_results(manifest: EngineManifest) -> None:
             f"in_order = true, and results = {manifest.results!r}: only a topic, such as 'kafka:outputs', keeps the "
             f"order of the results."
         )
-    for name, value, wanted in (("key", manifest.key, is_template), ("read", manifest.read, is_command)):
-        if bool(value) != wanted:
-            does = "needs" if wanted else "has no use for"
+    is_table, by_query = manifest.in_table, manifest.results == "sql"
+    for name, value, may, must in (
+        ("key", manifest.key, is_template, is_template),
+        ("read", manifest.read, is_command, is_command),
+        ("query", manifest.query, by_query, by_query),
+        ("columns", manifest.columns, is_table, False),
+        ("sums", manifest.sums, is_table, False),
+    ):
+        if (value and not may) or (must and not value):
+            does = "needs" if must else "has no use for"
             raise MistakeError(f"results = {manifest.results!r} {does} the key {name!r}.")

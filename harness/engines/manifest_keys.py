@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any, get_args
 
 from harness.engines.shipped import HERE, SHIPPED
-from harness.model import CRASH_POINTS, EVENT_TIME, ConfigFormat, Guarantee, Late, LateEvidence, Time, WindowKey
+from harness.model import CRASH_POINTS, EVENT_TIME, TABLES, ConfigFormat, Guarantee, Late, LateEvidence, Time, WindowKey
 from harness.util.suggest import nearest
 from harness.util.toml_key import TomlKey
 from harness.util.toml_reader import OneOf, SomeOf, expected, flag, table_of_texts, text, texts
@@ -29,6 +29,7 @@ GROUP, GROUP_PLACEHOLDERS = "group:", ("run", "topic")
 RESULTS = re.compile(r"[a-z]+(:\S+)?")  # harness/results/registry.py lists the valid ones
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+TABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}(/[A-Za-z_][A-Za-z0-9_]{0,60})?")
 
 
 def identifier(key: str, value: Any) -> str:
@@ -85,6 +86,9 @@ def _results(key: str, value: Any) -> str:
         raise expected(key, value, "a source of results, such as redis:compact or kafka:TOPIC")
     if value.startswith("kafka:") and not TOPIC_NAME.fullmatch(value[6:]):
         raise expected(key, value, "kafka:TOPIC, where TOPIC is a name of letters, digits, '.', '_' and '-', so it")
+    source, colon, name = value.partition(":")
+    if source in TABLES and (colon or source != "sql") and not TABLE_NAME.fullmatch(name):
+        raise expected(key, value, f"{source}:TABLE, where TABLE is a name of letters, digits and '_', so it")
     return value
 
 
@@ -351,6 +355,21 @@ CLAIM_KEYS: Keys = {
         "The command that prints the results. Only for `command`, which needs it.",
         takes="a list of texts with placeholders",
         example='read = ["{home}/read.sh", "{config}"]',
+    ),
+    "query": TomlKey(
+        text,
+        "The query that returns a row for each cell. Only for `sql`, instead of a table.",
+        example='query = "SELECT city, opens, sum(n) AS trips FROM parts GROUP BY city, opens"',
+    ),
+    "columns": TomlKey(
+        table_of_texts,
+        "The columns of a table that have other names than the question: our name, and the column. Only for tables.",
+        example='columns = { campaign = "campaign_id", opens = "window_start", count = "views" }',
+    ),
+    "sums": TomlKey(
+        flag,
+        "The value of a cell is the sum of all its rows. Without it a second row is `ambiguous`. Only for tables.",
+        example="sums = true",
     ),
     "states": TomlKey(
         _command,

@@ -288,7 +288,7 @@ class ProcessEngine:
         manifest, config = self.manifest, self.config
         self.config_path = write_config(manifest, config, self._private)
         self._argv = self._argv_with(self.config_path)
-        self._env = environment_of(manifest, self._around, self._private, self._surroundings.python)
+        self._env = environment_of(manifest, self._around, self._private, self._surroundings)
         self._checkpoint = _local_folder(config.checkpoint) if manifest.evidence != "none" else None
 
     def end(self) -> str:
@@ -430,18 +430,23 @@ def _furnish(private: Path) -> None:
         jobs.symlink_to(WORKLOADS)
 
 
-def environment_of(manifest: EngineManifest, env: Mapping[str, str], private: Path, python: Path) -> dict[str, str]:
+def environment_of(
+    manifest: EngineManifest, env: Mapping[str, str], private: Path, surroundings: Surroundings
+) -> dict[str, str]:
     """Build an engine's environment: the user's shell, then our variables, then its manifest's."""
+    python = surroundings.python
     scratch = str(private / SCRATCH)
     ours = {"PYTHONUNBUFFERED": "1", "TMPDIR": scratch, "SPARK_LOCAL_DIRS": scratch}
     if any("{python}" in word for word in manifest.command):
         # By default Spark's Python workers use `python3` on PATH. The user of a separate Spark sets this himself.
         ours |= {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
-    if manifest.shipped or manifest.extends:
-        # Added to the manifest's folders: alone, those would hide the job's neighbours.
-        own = manifest.env.get("PYTHONPATH", "")
-        ours["PYTHONPATH"] = os.pathsep.join([*([own] if own else []), str(private / NEIGHBOURS)])
     shell = without_other_engines(os.environ) if manifest.command[0] == "{python}" else os.environ
+    has_neighbours = manifest.shipped or manifest.extends
+    if has_neighbours or surroundings.packages:
+        # Added to the user's folders: alone, those would hide the job's neighbours.
+        own = manifest.env.get("PYTHONPATH", "" if has_neighbours else shell.get("PYTHONPATH", ""))
+        added = [private / NEIGHBOURS] if has_neighbours else []
+        ours["PYTHONPATH"] = os.pathsep.join([*filter(None, [own]), *map(str, (*added, *surroundings.packages))])
     own_env = {name: value for name, value in manifest.env.items() if name != "PYTHONPATH" or name not in ours}
     return in_scratch({**shell, **ours, **env, **own_env})
 

@@ -20,6 +20,10 @@ IDS = (
     "spark-tws",
     "spark-batch",
     "spark-pandas",
+    "spark-postgresql",
+    "spark-delta",
+    "spark-iceberg",
+    "spark-parquet",
     "flink",
     "flink-standalone",
     "flink-java",
@@ -72,6 +76,11 @@ def workloads_of(engine: str) -> list[str]:
     if engine == fake.FAKE:
         return [fake.MANIFEST.workload]
     return [path.parent.parent.name for path in sorted(WORKLOADS.glob(f"*/jobs/{_stem(engine)}.toml"))]
+
+
+def results_list(source: str) -> Path:
+    """Return the pinned list of packages that such results are read with, which may not exist."""
+    return HERE.parent / "results" / f"{source}.lock"
 
 
 def lock_file(packages: str) -> Path:

@@ -6,14 +6,23 @@ the name; a "relative" time (`_rel_ms`) counts from the load start (harness/load
 
 from __future__ import annotations
 
-from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, redacted
+from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, SqlAddress, redacted
 from harness.model.batches import Batch, BatchLog, EarlierRun, FileSeam, KeptState
 from harness.model.disorder import Disorder
 from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords
 from harness.model.errors import HarnessError, Stopped, UsageError
 from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
 from harness.model.load import Certificate, LoadStatus
-from harness.model.manifest import ConfigFormat, EngineManifest, Guarantee, Late, LateEvidence, SinkClaim, WindowKey
+from harness.model.manifest import (
+    TABLES,
+    ConfigFormat,
+    EngineManifest,
+    Guarantee,
+    Late,
+    LateEvidence,
+    SinkClaim,
+    WindowKey,
+)
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
 from harness.model.results import Change, Expiring

@@ -1,4 +1,4 @@
-"""Addresses of Kafka and Redis, without secrets where they are saved or shown."""
+"""Addresses of Kafka, Redis and PostgreSQL, without secrets where they are saved or shown."""
 
 from __future__ import annotations
 
@@ -32,8 +32,17 @@ class RedisAddress:
     prefix: str = ""  # of all keys
 
 
+@dataclass(frozen=True)
+class SqlAddress:
+    """The address of a PostgreSQL database, and the run's schema in it. It may hold a password: never save it."""
+
+    url: str = field(repr=False)
+    schema: str
+    external: bool = False
+
+
 def redacted(address: str) -> str:
-    """Remove login and options from a Redis address, because both may hold a password.
+    """Remove login and options from an address of Redis or PostgreSQL, because both may hold a password.
 
     A reference to an environment variable is no secret and stays, so that the address can be used again.
     """

@@ -15,6 +15,7 @@ Guarantee = Literal["exactly-once", "at-least-once", "at-most-once", "none"]
 LateEvidence = Literal["none", "spark-checkpoint", "spark-rtm-checkpoint"]
 ConfigFormat = Literal["json", "yahoo"]
 WindowKey = Literal["start", "end"]
+TABLES = ("sql", "delta", "iceberg", "parquet")  # the sources whose results are rows of a table
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class EngineManifest:
     options: Mapping[str, str] = field(default_factory=dict)  # options of its job; --conf overrides them
     understands: tuple[str, ...] | None = None  # the `streamgauge.` options that its job reads; None: not declared
     settings: tuple[str, ...] | None = None  # the settings that reach the engine, such as `trigger` and `master`
+    columns: Mapping[str, str] = field(default_factory=dict)  # of a table with results: our name -> its column
     orders: ConfigFormat = "json"  # the format of the run config that {config} names
     results: str = "redis:compact"  # a source, or "kafka:TOPIC"
     group: str = ""  # a consumer group that must start at the beginning of the topic, "" for none
@@ -68,6 +70,8 @@ class EngineManifest:
     key: str = ""  # of redis:template
     field: str = ""
     read: tuple[str, ...] = ()  # of command: argv template
+    query: str = ""  # of sql: instead of a table
+    sums: bool = False  # a cell's value is the sum of all its rows in a table
     states: tuple[str, ...] = ()  # argv template that reads copies of its checkpoints; () for Spark's reader, or none
     build: tuple[str, ...] = ()  # argv template that builds the job from a checkout, () for nothing
     logs: tuple[str, ...] = ()  # patterns of further log files, relative to its home
@@ -85,6 +89,16 @@ class EngineManifest:
     def source(self) -> str:
         """The kind of its results, as in harness/results/registry.py: without a name, such as a topic's."""
         return self.results if self.results.startswith("redis:") else self.results.partition(":")[0]
+
+    @property
+    def in_table(self) -> bool:
+        """True if its results are rows of a table."""
+        return self.source in TABLES
+
+    @property
+    def table(self) -> str:
+        """The name of its results' table; "" if a query returns them, or if they are in no table."""
+        return self.results.partition(":")[2] if self.in_table else ""
 
     @property
     def results_topic(self) -> str:

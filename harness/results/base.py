@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from harness.engines.template import OPENS, WINDOW, WINDOW_KEYS
 from harness.evidence.checksums import PREFIX
-from harness.model import Change, EngineManifest, Expiring, KafkaAddress, TapeSpec
+from harness.model import Change, EngineManifest, Expiring, KafkaAddress, SqlAddress, TapeSpec
 from harness.results.redis_scan import (
     ELSEWHERE,
     HASH,
@@ -53,6 +53,8 @@ class ResultLocation:
     log: Path  # for a reader's error output
     clock: Clock
     parts: Sequence[Mapping[str, str]] = ()  # the names that each of `keys` is made of
+    folder: Path = Path()  # of the engine, for tables of files
+    sql: SqlAddress | None = None  # the run's schema in PostgreSQL, for engines that write to it
     number: str = OPENS  # the meaning of a cell's whole number; "" if cells have none
 
 
@@ -73,7 +75,7 @@ class ResultStore(ABC):
 
     form: ClassVar[str]  # as a manifest writes it under `results`
     looks_for: ClassVar[str]  # in words: what a job must write
-    service: ClassVar[Literal["redis", "kafka", ""]] = ""  # which of our services must answer before it can be read
+    service: ClassVar[Literal["redis", "kafka", "sql", ""]] = ""  # which service must answer before it can be read
     prints: ClassVar[str] = ""  # the beginning of a sentence that quotes an entry, if an entry is no key
     when_empty: ClassVar[str] = "there are no results"
 

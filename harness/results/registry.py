@@ -6,6 +6,10 @@ from harness.model import EngineManifest, UsageError
 from harness.results.base import ResultLocation, ResultStore
 from harness.results.command import Command
 from harness.results.compact import Compact
+from harness.results.delta import Delta
+from harness.results.iceberg import Iceberg
+from harness.results.parquet import Parquet
+from harness.results.sql import Sql
 from harness.results.template import Template
 from harness.results.topic import KafkaTopic
 from harness.results.yahoo import Yahoo
@@ -16,6 +20,10 @@ SOURCES: dict[str, type[ResultStore]] = {
     "redis:yahoo": Yahoo,
     "redis:template": Template,
     "kafka": KafkaTopic,
+    "sql": Sql,
+    "delta": Delta,
+    "iceberg": Iceberg,
+    "parquet": Parquet,
     "command": Command,
 }
 

@@ -14,12 +14,13 @@ from harness.install.origin import COMMAND
 from harness.model import Outcome
 from harness.util.text_tables import markdown
 from harness.util.texts import many
+from reports.command_flags import flag
 from reports.exports import annotation, badge, benchmark, experiment, openmetrics, suite
 from reports.exports.experiment import ExperimentCase
 from reports.exports.markdown import versions
 from reports.gated import HEADER, REACH, Record, in_words, line_of, notes, row
 from reports.page import Section
-from reports.sections import next_step, reproduce
+from reports.sections import next_step
 
 OUTCOMES = {
     Answer.REGRESSED: Outcome.FAIL,
@@ -130,9 +131,7 @@ def command(record: Record, **changes: Any) -> str:
     words += ["--save-baseline", saves] if saves else ["--threshold", f"{asked['threshold'] * 100:g}%"]
     words += ["--budget", f"{asked['budget_s'] / 60:g}"]
     words += ["--burst", str(asked["burst_events"])] if asked["burst_events"] else []
-    return shlex.join(
-        [*words, *(word for name, value in asked["flags"].items() for word in reproduce.flag(name, value))]
-    )
+    return shlex.join([*words, *(word for name, value in asked["flags"].items() for word in flag(name, value))])
 
 
 EXPORTS: Mapping[str, Callable[[Record], str]] = {

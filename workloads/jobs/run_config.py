@@ -13,7 +13,7 @@ Config = dict[str, Any]
 OWN_OPTION = "streamgauge."  # an option of the job, which is not passed to the engine
 POLL_EVERY_S = 0.02
 PATIENCE_S = 300.0
-OF_SERVICES = ("kafka", "redis", "redis_prefix")  # keys that the run config may get later
+OF_SERVICES = ("kafka", "redis", "redis_prefix", "sql")  # keys that the run config may get later
 
 
 def read_config(path: str) -> Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -51,8 +52,10 @@ class RealWorld:
     ) -> None:
         self._spec, self._manifest, self._surroundings, self._store = spec, manifest, surroundings, store
         self._starts, self._tables = starts, results_of(spec.tape).tables
+        sys.path += [str(each) for each in surroundings.packages if str(each) not in sys.path]
         self._name = made.of_this_run_alone(store.path.name)
         self._topic = f"streamgauge-{self._name}"
+        self._schema = f"streamgauge_{self._name.rpartition('-')[2]}"  # random, and short enough for PostgreSQL
         self._left: list[str] = []
         self._private = _private_folder("streamgauge-")
         # The only folder whose path the engine gets: none of our files lies beside it.
@@ -61,7 +64,8 @@ class RealWorld:
         self._clock_watch = ClockWatch(store)
         self._load = load = load_of(spec, self._topic, store.path, self._private)
         self.clock, self.fault = store.clock, registry.create(spec, manifest)
-        self._services = services = Services(spec, manifest, store.logs, starts, self.fault.settled)
+        settled = self.fault.settled
+        self._services = services = Services(spec, manifest, store.logs, starts, settled, schema=self._schema)
         self.engine = engine = self._make_engine()
         self.results = RealResults(spec, manifest, services, engine, store)
         self.log = RealLog(spec, services, engine, load, store, files=own / "history")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from harness.engines.process import ProcessEngine
@@ -58,9 +59,11 @@ class RealResults:
             watermark_ms=spec.watermark_ms,
             manifest=self._manifest,
             config=self._engine.config_path,
+            folder=Path(self._engine.config.folder),
             log=self._run.logs / "results.log",
             clock=self._run.clock,
             parts=asked.parts,
+            sql=self._services.sql,
             number=asked.number,
         )
 
@@ -107,7 +110,8 @@ class RealResults:
         return self._ask(lambda: self.store.expiring(others))
 
     def _ask(self, ask: Callable[[], T]) -> T:
-        of_service = {"kafka": self._services.query_kafka, "redis": self._services.query_redis}
+        services = self._services
+        of_service = {"kafka": services.query_kafka, "redis": services.query_redis, "sql": services.query_sql}
         return of_service[self.store.service](ask) if self.store.service else ask()
 
     def other_databases(self) -> Mapping[int, int]:

@@ -1,4 +1,4 @@
-"""Kafka and Redis of one run, embedded or external, and the proxies that its faults need."""
+"""Kafka, Redis and PostgreSQL of one run, embedded or external, and the proxies that its faults need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from harness.engines.warm import Starts
 from harness.faults import registry
 from harness.install import jvm
 from harness.install.archives import BEING_MADE
-from harness.model import EngineManifest, HarnessError, KafkaAddress, RedisAddress, RunSpec, UsageError, redacted
+from harness.model import (
+    EngineManifest,
+    HarnessError,
+    KafkaAddress,
+    RedisAddress,
+    RunSpec,
+    SqlAddress,
+    UsageError,
+    redacted,
+)
 from harness.runner.world.server_refusals import Refusals
 from harness.runner.world.serving import Serving
 from harness.services import kafka_security
@@ -25,6 +34,7 @@ from harness.services.embedded import Embedded
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.services.link import Link
+from harness.services.postgresql import EmbeddedPostgres
 from harness.services.redis import EmbeddedRedis, connect, external
 
 T = TypeVar("T")
@@ -36,17 +46,34 @@ class Services:
     """The services of a run. `settled` returns whether no active fault blocks them."""
 
     def __init__(
-        self, spec: RunSpec, manifest: EngineManifest, logs: Path, starts: Starts, settled: Callable[[], bool]
+        self,
+        spec: RunSpec,
+        manifest: EngineManifest,
+        logs: Path,
+        starts: Starts,
+        settled: Callable[[], bool],
+        *,
+        schema: str,
     ) -> None:
         self._spec, self._manifest, self._logs, self._starts, self._settled = spec, manifest, logs, starts, settled
+        self._schema = schema
         self.embedded_kafka: EmbeddedKafka | None = None
         self.embedded_redis: EmbeddedRedis | None = None
+        self.embedded_postgres: EmbeddedPostgres | None = None
         self.links: dict[str, Link] = {}
         self.refusals: Refusals | None = None
         self._kafka: KafkaAddress | None = None
         self._client: redis.Redis | None = None
+        self._sql: SqlAddress | None = None
         self._kafka_serves = Serving("Kafka", lambda: self.kafka.bootstrap, lambda: _child_of(self.embedded_kafka))
         self._redis_serves = Serving("Redis", self._place_of_redis, lambda: _child_of(self.embedded_redis))
+
+        self._sql_serves = Serving("PostgreSQL", self._place_of_sql, lambda: _child_of(self.embedded_postgres))
+
+    @property
+    def sql(self) -> SqlAddress | None:
+        """Return the run's schema in PostgreSQL; None if the engine writes elsewhere."""
+        return self._sql
 
     @property
     def are_open(self) -> bool:
@@ -77,6 +104,8 @@ class Services:
         self._kafka = kafka = self._open_kafka()
         address = self._open_redis()
         self._client = connect(address)
+        if self._manifest.source == "sql":
+            self._sql = self._open_postgres()
         return self._as_engine_sees(kafka, address)
 
     def watch_refusals(self, topic: str) -> None:
@@ -128,6 +157,10 @@ class Services:
             link.lead_to(urlsplit(address.url).netloc)
         return address
 
+    def _open_postgres(self) -> SqlAddress:
+        self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema)
+        return server.start()
+
     def _as_engine_sees(self, kafka: KafkaAddress, of_redis: RedisAddress) -> Mapping[str, Any]:
         if "kafka" in self.links:
             kafka = KafkaAddress(self.links["kafka"].address)
@@ -135,7 +168,7 @@ class Services:
             of_redis = RedisAddress(f"redis://{self.links['redis'].address}/0")
         if self._manifest.orders == "yahoo":
             yahoo_conf.refuse(kafka, of_redis)
-        return {"kafka": kafka, "redis": of_redis}
+        return {"kafka": kafka, "redis": of_redis, "sql": self._sql}
 
     def once_of_kafka(self, ask: Callable[[], T]) -> T:
         """See `Serving.call`."""
@@ -146,6 +179,9 @@ class Services:
 
     def query_redis(self, ask: Callable[[], T]) -> T:
         return self._redis_serves.retry(ask, again=self._settled())
+
+    def query_sql(self, ask: Callable[[], T]) -> T:
+        return self._sql_serves.retry(ask, again=self._settled())
 
     def reachable(self) -> bool:
         """Check with a short timeout, since a fault may block them."""
@@ -160,11 +196,11 @@ class Services:
 
     def pids(self) -> Mapping[str, int]:
         """Return the pids of our own services."""
-        services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis}
+        services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis, "postgresql": self.embedded_postgres}
         return {part: service.child.pid for part, service in services.items() if service}
 
     def close(self) -> None:
-        for service in (self.embedded_kafka, self.embedded_redis):
+        for service in (self.embedded_kafka, self.embedded_redis, self.embedded_postgres):
             if service:
                 service.stop()
         for link in self.links.values():
@@ -172,6 +208,9 @@ class Services:
 
     def _place_of_redis(self) -> str:
         return redacted(self._spec.redis) if self.embedded_redis is None else self.embedded_redis.address.url
+
+    def _place_of_sql(self) -> str:
+        return redacted(self._sql.url) if self._sql else ""
 
 
 def _child_of(service: Embedded[Any] | None) -> Child | None:

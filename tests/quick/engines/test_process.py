@@ -12,6 +12,7 @@ import pytest
 
 from harness.engines import fake
 from harness.engines.config import EngineConfig
+from harness.engines.job import Surroundings
 from harness.engines.manifest import load
 from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of, injected
 from harness.install.archives import AOT_CACHE, CLASS_DATA
@@ -57,7 +58,7 @@ def test_lines_that_a_job_may_write_never_mix_with_what_its_group_committed(tmp_
 
 
 def around(manifest: EngineManifest, **env: str) -> dict[str, str]:
-    return environment_of(manifest, env, Path("/private"), PYTHON)
+    return environment_of(manifest, env, Path("/private"), Surroundings(PYTHON))
 
 
 @pytest.mark.parametrize("engine", ["spark", "spark-rtm", "flink", "flink-standalone"])
@@ -79,7 +80,7 @@ def test_a_jvm_leaves_its_temporary_files_in_the_runs_own_folder_unless_it_is_to
 
     assert around(THEIRS)["JAVA_TOOL_OPTIONS"] == ours
     assert around(THEIRS, JAVA_TOOL_OPTIONS="-Xmx1g")["JAVA_TOOL_OPTIONS"] == f"{ours} -Xmx1g"
-    elsewhere = environment_of(THEIRS, {}, Path("/a b"), PYTHON)
+    elsewhere = environment_of(THEIRS, {}, Path("/a b"), Surroundings(PYTHON))
     assert elsewhere["JAVA_TOOL_OPTIONS"] == '"-Djava.io.tmpdir=/a b/scratch"', "a JVM parts its options at blanks"
 
 
@@ -157,7 +158,7 @@ def test_a_list_of_processes_that_misses_one_ends_nobody_early(tmp_path, monkeyp
 def test_a_manifests_folders_do_not_hide_the_neighbours_of_a_job(tmp_path):
     own = replace(THEIRS, extends="reference", env={"PYTHONPATH": "theirs"})
 
-    found = environment_of(own, {}, tmp_path, PYTHON)["PYTHONPATH"].split(os.pathsep)
+    found = environment_of(own, {}, tmp_path, Surroundings(PYTHON))["PYTHONPATH"].split(os.pathsep)
 
     assert found[0] == "theirs"
     assert len(found) == 2

