@@ -42,7 +42,9 @@ class Delta(FileTable):
         return self._table.version()
 
     def files(self) -> Iterator[TableFile]:
-        for action in self._table.get_add_actions(flatten=True).to_pylist():
+        import pyarrow as pa
+
+        for action in pa.table(self._table.get_add_actions(flatten=True)).to_pylist():
             partition = tuple(
                 (name.removeprefix(PARTITION), value) for name, value in action.items() if name.startswith(PARTITION)
             )

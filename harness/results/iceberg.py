@@ -11,7 +11,8 @@ from harness.results.base import ResultLocation
 from harness.results.redis_scan import UnreadableError
 from harness.results.table_files import FileTable, TableFile, local
 
-NUMBER = re.compile(r"v?(\d+)[^/]*\.metadata\.json")
+# A Hadoop catalog counts its versions; other catalogs add a random part. Both write a file under another name first.
+NUMBER = re.compile(r"(?:v(\d+)|(\d{5})-[0-9a-f-]{36})(?:\.gz)?\.metadata\.json")
 
 
 class Iceberg(FileTable):
@@ -46,7 +47,5 @@ class Iceberg(FileTable):
 
 def newest_metadata(folder: Path) -> Path | None:
     """Return the file of the current version; a commit is the appearance of the next one."""
-    numbered = [
-        (int(found[1]), path) for path in folder.glob("*.metadata.json") if (found := NUMBER.fullmatch(path.name))
-    ]
-    return max(numbered)[1] if numbered else None
+    numbered = ((NUMBER.fullmatch(path.name), path) for path in folder.glob("*.metadata.json"))
+    return max(((int(found[1] or found[2]), path) for found, path in numbered if found), default=(0, None))[1]

@@ -15,6 +15,8 @@ from harness.results.base import PolledStore, ResultLocation
 from harness.results.columns import Columns
 from harness.results.redis_scan import HASH, Row, UnreadableError
 
+LONGEST = 300  # characters of an error's own text
+
 
 class TableFile(NamedTuple):
     """A Parquet file of a table, with the columns that are in its place and not in the file."""
@@ -47,6 +49,15 @@ class FileTable(PolledStore):
         """Return the files of that version."""
 
     def rows(self) -> list[Row]:
+        import pyarrow as pa
+
+        try:
+            return self._current()
+        except (OSError, ValueError, pa.ArrowException) as error:  # also for a file that the job has just deleted
+            said = " ".join(str(error).split())[:LONGEST]
+            raise UnreadableError(f"The table {self.path} can't be read: {type(error).__name__}: {said}.") from None
+
+    def _current(self) -> list[Row]:
         version = self.version()
         if version is None:
             return []

@@ -1,0 +1,197 @@
+"""Rows of tables as cells: what is no cell is named, whatever a table holds."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from harness.model import EngineManifest, KafkaAddress, SinkClaim
+from harness.results import iceberg, table_files
+from harness.results.base import ResultLocation
+from harness.results.columns import Columns, number_of
+from harness.results.parquet import Parquet
+from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
+from harness.util.clock import Clock
+
+NAMES = ["a", "b"]
+MANIFEST = EngineManifest(
+    "any",
+    ("x",),
+    ".",
+    shipped=False,
+    sinks=(SinkClaim("default", "keep", "none"),),
+    results="parquet:counts",
+    columns={"campaign": "id", "opens": "since", "count": "views"},
+)
+RIDES = [{"city": "Ulm", "value": "trips"}, {"city": "Ulm", "value": "max"}, {"city": "Bonn", "value": "trips"}]
+
+
+def location(folder: Path = Path(), **described) -> ResultLocation:
+    return ResultLocation(
+        None,
+        KafkaAddress(""),
+        "",
+        NAMES,
+        {},
+        10_000,
+        10_000,
+        0,
+        replace(MANIFEST, **described),
+        Path(),
+        Path(),
+        Clock(),
+        folder=folder,
+    )
+
+
+def cells(*rows, place: ResultLocation | None = None) -> list[Row]:
+    columns = Columns(place or location())
+    return [*columns.rows((f"row {number}", row) for number, row in enumerate(rows, 1))]
+
+
+def test_a_row_is_a_cell_by_the_names_of_its_columns():
+    noon = datetime(1970, 1, 1, 0, 0, 20, tzinfo=UTC)
+
+    assert cells({"campaign": "a", "opens": 10_000, "count": 3}, {"campaign": "b", "opens": noon, "count": 4}) == [
+        Row("a", "10000", "3", HASH),
+        Row("b", "20000", "4", HASH),
+    ]
+
+
+def test_a_row_of_a_question_has_a_cell_for_each_of_its_values():
+    asked = replace(location(), keys=["trips:Ulm", "max:Ulm", "trips:Bonn"], parts=RIDES)
+    rows = {"city": "Ulm", "end": 20_000, "trips": 3, "max": 7}, {"city": "Kiel", "end": 20_000, "trips": 1}
+
+    assert cells(*rows, place=asked) == [
+        Row("trips:Ulm", "10000", "3", HASH),
+        Row("max:Ulm", "10000", "7", HASH),
+        Row("Kiel", "10000", "1", HASH),
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1.5, 2.0, Decimal("1.5"), Decimal("NaN"), True, date(2026, 1, 1), "x", "007", b"1"]
+)
+def test_what_is_no_whole_number_is_named(value):
+    (row,) = cells({"campaign": "a", "opens": 0, "count": value})
+
+    assert row.kind == NO_RESULT
+    assert json.loads(row.value)["count"] == str(value)
+
+
+@pytest.mark.parametrize("row", [{"campaign": None, "opens": 0}, {"campaign": "a", "opens": None}])
+def test_a_row_without_a_key_or_a_window_is_named(row):
+    (found,) = cells({**row, "count": 1})
+
+    assert (found.key, found.kind) == ("row 1", NO_RESULT)
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_every_whole_number_of_64_bits_is_one_in_each_type(number):
+    assert number_of(number) == number_of(Decimal(number)) == number_of(str(number)) == str(number)
+
+
+@given(st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1)), st.integers(-12, 12))
+def test_a_time_is_the_same_moment_in_each_zone(moment, hours):
+    moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    there = moment.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=hours)))
+
+    assert number_of(moment) == number_of(there)
+    assert datetime.fromtimestamp(int(number_of(moment) or "") / 1000, UTC).replace(tzinfo=None) - moment < timedelta(
+        milliseconds=1
+    )
+
+
+def test_a_time_between_two_milliseconds_is_no_window():
+    assert number_of(datetime(2026, 1, 1, microsecond=1, tzinfo=UTC)) is None
+
+
+def written(folder: Path, name: str, **columns) -> Path:
+    file = folder / "counts" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table(columns), file)
+    return file
+
+
+def test_files_of_a_folder_are_read_once_and_added_up(tmp_path, monkeypatch):
+    source = Parquet(location(tmp_path, sums=True))
+    assert source.rows() == []
+    written(tmp_path, "1.parquet", id=["a"], since=[0], views=[3])
+    assert source.rows() == [Row("a", "0", "3", HASH)]
+    reads = []
+    whole = table_files.FileTable._read
+    monkeypatch.setattr(table_files.FileTable, "_read", lambda own, file: reads.append(file.path) or whole(own, file))
+    new = written(tmp_path, "day=2/2.parquet", id=["a", "b"], since=[0, 0], views=[4, 1])
+
+    assert sorted(source.rows()) == [Row("a", "0", "7", HASH), Row("b", "0", "1", HASH)]
+    assert source.rows() == source.rows()
+    assert reads == [str(new)]
+
+
+def test_two_rows_of_a_cell_stay_two_unless_they_are_to_be_added(tmp_path):
+    written(tmp_path, "1.parquet", id=["a", "a"], since=[0, 0], views=[3, 3])
+
+    assert Parquet(location(tmp_path)).rows() == 2 * [Row("a", "0", "3", HASH)]
+
+
+def test_what_is_no_cell_is_named_in_a_sum_too(tmp_path):
+    written(tmp_path, "1.parquet", id=["a", None, "a"], since=[0, 0, 0], views=[3, 1, None])
+
+    kinds = [row.kind for row in Parquet(location(tmp_path, sums=True)).rows()]
+    assert sorted(kinds) == sorted([HASH, NO_RESULT, NO_RESULT])
+
+
+def test_a_column_may_be_in_the_name_of_a_folder(tmp_path):
+    written(tmp_path, "id=a%20b/1.parquet", since=[0], views=[3])
+
+    assert Parquet(location(tmp_path)).rows() == [Row("a b", "0", "3", HASH)]
+
+
+def test_what_spark_has_not_finished_is_not_read(tmp_path):
+    written(tmp_path, "_temporary/0/1.parquet", id=["a"], since=[0], views=[3])
+    written(tmp_path, ".hidden.parquet", id=["a"], since=[0], views=[3])
+
+    assert Parquet(location(tmp_path)).rows() == []
+
+
+def test_sparks_own_list_says_which_files_count(tmp_path):
+    first = written(tmp_path, "1.parquet", id=["a"], since=[0], views=[3])
+    second = written(tmp_path, "2.parquet", id=["b"], since=[0], views=[4])
+    written(tmp_path, "3.parquet", id=["a"], since=[0], views=[3])
+    listed = tmp_path / "counts" / "_spark_metadata"
+    listed.mkdir()
+    line = '{{"path":"file://{}","action":"add"}}\n'.format
+    (listed / "0").write_text("v1\n" + line(tmp_path / "gone.parquet"))
+    (listed / "1.compact").write_text("v1\n" + line(first))
+    (listed / "2").write_text("v1\n" + line(second))
+    (listed / ".3.tmp").write_text("half")
+
+    assert [row.key for row in Parquet(location(tmp_path)).rows()] == ["a", "b"]
+
+
+def test_columns_that_are_missing_are_named_with_those_that_are_there(tmp_path):
+    written(tmp_path, "1.parquet", id=["a"], start=[0], views=[3])
+
+    with pytest.raises(UnreadableError, match=r"columns id, .*since.*, views are .* there are id, start, views"):
+        Parquet(location(tmp_path)).rows()
+
+
+def test_the_newest_version_of_an_iceberg_table_has_the_highest_number(tmp_path):
+    assert iceberg.newest_metadata(tmp_path / "none") is None
+    some = uuid.uuid4()
+    for name in ("v9.metadata.json", "v10.metadata.json", f"{some}.metadata.json", "v12.metadata.json.part"):
+        (tmp_path / name).touch()
+    assert iceberg.newest_metadata(tmp_path) == tmp_path / "v10.metadata.json"
+    (tmp_path / f"00011-{some}.metadata.json").touch()
+
+    assert iceberg.newest_metadata(tmp_path) == tmp_path / f"00011-{some}.metadata.json"
