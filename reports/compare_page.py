@@ -298,7 +298,7 @@ def _runs(found: Compared) -> Section:
 
 
 def _again(found: Compared) -> Section:
-    text = reproduce.hidden(found.asked["flags"].get("redis", ""))
+    text = reproduce.hidden(found.asked["flags"])
     return Section("reproduce", "Do it again", text=tuple(text), code=(command(found),))
 
 

@@ -17,6 +17,7 @@ SYSTEM = (
     "kafka_config",
     "redis",
     "redis_prefix",
+    "sql",
     "reset",
     "master",
     "checkpoint",

@@ -53,6 +53,7 @@ def refuse_clashes(
     _of_requirements(spec)
     _of_services(spec)
     _of_prefix(spec, manifest)
+    _of_sql(spec, manifest)
     _of_master(spec)
     _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)
@@ -155,6 +156,19 @@ def _of_services(spec: RunSpec) -> None:
     if spec.redis and not spec.redis.startswith(("redis://", "rediss://")):
         raise UsageError(
             wrong("redis", spec.redis.rpartition("@")[2], "an address that begins with redis:// or rediss://")
+        )
+
+
+def _of_sql(spec: RunSpec, manifest: EngineManifest) -> None:
+    """An address of PostgreSQL is for engines that write to it."""
+    if not spec.sql:
+        return
+    if not spec.sql.startswith(("postgresql://", "postgres://")):
+        raise UsageError(wrong("sql", spec.sql.rpartition("@")[2], "an address that begins with postgresql://"))
+    if manifest.source != "sql":
+        raise UsageError(
+            f"sql is the address of PostgreSQL, and {manifest.id} writes its results elsewhere "
+            f"(results = {manifest.results!r}): leave --sql out."
         )
 
 

@@ -21,6 +21,7 @@ from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
 from harness.model import (
     AD_IMPRESSIONS,
+    WITH_SECRETS,
     Disorder,
     EngineManifest,
     FaultSpec,
@@ -55,7 +56,7 @@ OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some 
 SAME_NAME = (  # keys that are copied to fields of a run
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
-    *("kafka", "kafka_config", "redis", "redis_prefix", "reset", "archive", "web", "patience"),
+    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "web", "patience"),
 )
 
 
@@ -232,7 +233,7 @@ def refuse_one_database_for(runs: int, redis: str, *, reset: bool) -> None:
 
 def public(keys: Mapping[str, Any]) -> dict[str, Any]:
     """Return keys or flags without secrets, as they may be saved."""
-    return {**keys, "redis": redacted(keys["redis"])} if "redis" in keys else dict(keys)
+    return {key: redacted(value) if key in WITH_SECRETS else value for key, value in keys.items()}
 
 
 def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:

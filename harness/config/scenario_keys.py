@@ -502,6 +502,15 @@ KEYS: dict[str, Key] = {
         example='redis_prefix = "bench:"',
         more="For a database that others use too.",
     ),
+    "sql": Key(
+        _text("URL", "postgresql://"),
+        "",
+        "an existing PostgreSQL, for engines that write to one",
+        "an embedded one",
+        group="environment",
+        example='sql = "postgresql://bench:${env:PASSWORD}@host/shop"',
+        more="The run makes a schema of its own and drops it. `${env:NAME}` is replaced, such as for a password.",
+    ),
     "reset": Key(
         Reader(flag),
         False,

@@ -128,7 +128,7 @@ def _refuse_unknown_sinks(asked: ChaosSelection, sinks_of: Mapping[str, Sequence
 def resume(path: Path, jobs: int | None = None) -> tuple[Folder, Settings]:
     experiment = Folder.open(path.absolute(), "chaos")
     settings: Settings = experiment.load("settings", dict[str, Any])
-    experiment.refuse_hidden({**settings["keys"], **settings["flags"]}.get("redis", ""))
+    experiment.refuse_hidden({**settings["keys"], **settings["flags"]})
     return experiment, {**settings, "asked": {**settings.get("asked", {}), "jobs": jobs}} if jobs else settings
 
 

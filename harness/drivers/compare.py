@@ -96,7 +96,7 @@ def resume(path: Path) -> tuple[Folder, CompareRequest]:
         )
     asked: CompareRequest = experiment.load("asked", dict[str, Any])
     experiment.refuse_other_settings(asked["settings"], Settings)
-    experiment.refuse_hidden(asked["flags"].get("redis", ""))
+    experiment.refuse_hidden(asked["flags"])
     return experiment, asked
 
 

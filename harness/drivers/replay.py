@@ -86,10 +86,11 @@ def planned(run: StoredRun) -> tuple[RunSpec, EngineManifest]:
         spec, manifest, _ = run.spec, run.manifest, run.claim
     except MissingEvidence as error:
         raise UsageError(f"{run.store.path} can't be replayed: {error}.") from None
-    if HIDDEN in spec.redis:
+    if HIDDEN in spec.redis + spec.sql:
+        server, flag = ("Redis", "--redis") if HIDDEN in spec.redis else ("PostgreSQL", "--sql")
         raise UsageError(
-            f"{run.store.path} can't be replayed, because the password and the options of its Redis are not stored. "
-            f"Run its scenario with --redis instead; its page shows the command."
+            f"{run.store.path} can't be replayed, because the password and the options of its {server} are not stored. "
+            f"Run its scenario with {flag} instead; its page shows the command."
         )
     if manifest.shipped:  # the run may come from another or older checkout, whose job had other files
         ours = manifests.load(manifest.id, manifest.workload)

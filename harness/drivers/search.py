@@ -75,7 +75,7 @@ def resume(path: Path) -> Folder:
 def resolved(experiment: Folder) -> tuple[RunSpec, EngineManifest]:
     """Load the plan of a search to resume."""
     spec: RunSpec = experiment.load("spec", RunSpec)
-    experiment.refuse_hidden(spec.redis)
+    experiment.refuse_hidden(spec.public())
     return spec, manifests.load(engine_of(experiment), spec.workload)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from harness.host import disk_space
-from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, Outcome, UsageError
+from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, WITH_SECRETS, Outcome, UsageError
 from harness.rundir import markers
 from harness.rundir.store import READABLE, Store, made_ms, new_folder
 from harness.services.owners import owner_mark
@@ -55,11 +55,12 @@ class Folder:
             raise UsageError(f"{path} is a {head.get('kind')}, but a {' or a '.join(kinds)} is expected.")
         return folder
 
-    def refuse_hidden(self, redis: str) -> None:
-        """Refuse to resume if the address of Redis was not stored completely."""
-        if HIDDEN in redis:
+    def refuse_hidden(self, keys: Mapping[str, Any]) -> None:
+        """Refuse to resume if the address of a server was not stored completely."""
+        hidden = [key for key in WITH_SECRETS if HIDDEN in keys.get(key, "")]
+        if hidden:
             raise UsageError(
-                f"{self.path} can't be resumed, because the password and the options of its Redis are not stored. "
+                f"{self.path} can't be resumed, because the password and the options in `{hidden[0]}` are not stored. "
                 f"Start a new experiment; where each of them is written as ${{env:NAME}}, the address is kept."
             )
 

@@ -6,7 +6,7 @@ the name; a "relative" time (`_rel_ms`) counts from the load start (harness/load
 
 from __future__ import annotations
 
-from harness.model.address import HIDDEN, VARIABLE, KafkaAddress, RedisAddress, SqlAddress, redacted
+from harness.model.address import HIDDEN, VARIABLE, WITH_SECRETS, KafkaAddress, RedisAddress, SqlAddress, redacted
 from harness.model.batches import Batch, BatchLog, EarlierRun, FileSeam, KeptState
 from harness.model.disorder import Disorder
 from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords

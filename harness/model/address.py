@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HIDDEN = "***"  # replaces a secret that must not be saved or shown
+WITH_SECRETS = ("redis", "sql")  # keys of a scenario with addresses that may hold a password
 VARIABLE = re.compile(r"\$\{env:([^}]*)\}")
 
 

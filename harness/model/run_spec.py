@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from harness.model.address import redacted
+from harness.model.address import WITH_SECRETS, redacted
 from harness.model.fault import FaultSpec
 from harness.model.tape import TapeSpec
 from harness.model.times import EVENT_TIME, Time
@@ -42,6 +42,7 @@ class RunSpec:
     kafka_config: str = ""  # path of a properties file; never its content
     redis: str = ""  # "": embedded; a password in it is never saved (see `public`)
     redis_prefix: str = ""  # all keys of the run begin with it
+    sql: str = ""  # "": an embedded PostgreSQL, if the engine writes to one; a password in it is never saved
     reset: bool = False
     web: bool = False
     patience: float = 1.0  # factor on all deadlines of the run
@@ -67,4 +68,4 @@ class RunSpec:
 
     def public(self) -> dict[str, Any]:
         """Return the spec without secrets, to be saved."""
-        return {**asdict(self), "redis": redacted(self.redis)}
+        return {**asdict(self), **{key: redacted(getattr(self, key)) for key in WITH_SECRETS}}

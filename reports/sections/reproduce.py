@@ -75,7 +75,7 @@ def section(evidence: Evidence) -> Section:
     if early := evidence.plan.warm_up:
         kind = kind_of(spec.tape)
         text.append(f"Before them come {early.total:,} of {kind}, from a tape with the digest {early.digest}.")
-    text += hidden(spec.public()["redis"])
+    text += hidden(spec.public())
     if unlike := differences(recipe.resolve(evidence.manifest), spec):
         text.append(f"This command differs from the original in {', '.join(unlike)}; spec.json has all settings.")
     return Section("reproduce", "Do it again", text=tuple(text), code=recipe.texts())
@@ -88,9 +88,14 @@ def kind_of(tape: TapeSpec) -> str:
     return "backlog" if tape.waits else "warm-up"
 
 
-def hidden(redis: str) -> list[str]:
-    """Return a remark if the address of Redis is not complete."""
-    return ["The address of Redis contained a password or options, which are not stored."] if HIDDEN in redis else []
+def hidden(keys: Mapping[str, Any]) -> list[str]:
+    """Return a remark for each address of a server that is not complete."""
+    servers = {"redis": "Redis", "sql": "PostgreSQL"}
+    return [
+        f"The address of {name} contained a password or options, which are not stored."
+        for key, name in servers.items()
+        if HIDDEN in keys.get(key, "")
+    ]
 
 
 def of_a_search(
@@ -104,7 +109,7 @@ def of_a_search(
         return Section(name, title, missing=(f"the command that made this, because its engine is not here: {error}",))
     spec = replace(spec, objective_p99_ms=objective_p99_ms)
     recipe = recipe_of(spec, engine)
-    text = hidden(spec.public()["redis"])
+    text = hidden(spec.public())
     if unlike := differences(recipe.resolve(engine), spec):
         told = f"This command differs from the original in {', '.join(unlike)}; experiment.json has all settings."
         text = [told, *text]

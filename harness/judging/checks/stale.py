@@ -11,7 +11,8 @@ progress lines nothing is judged; a cell that is never right is `lost`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -131,13 +132,37 @@ def _done_ms(case: RunFacts) -> Iterator[tuple[slice, Ints]]:
     """
     lines = sorted(case.told, key=lambda line: line.at_ms)
     words_ms = [line.at_ms + case.behind_ms for line in lines]
-    at_ms = np.array([*words_ms[1 if case.final else 0 :], NEVER, NEVER], dtype=np.int64)
+    shown_ms = _final_ms(lines, words_ms) if case.final else words_ms
+    at_ms = np.array([*shown_ms, NEVER, NEVER], dtype=np.int64)
     for partition, begin, end in _partitions(case):
         ends = np.maximum.accumulate([line.offsets.get(partition, 0) for line in lines])
         for some in spans(end - begin):
             rows = slice(begin + some.start, begin + some.stop)
             told_ms = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
             yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
+
+
+def _final_ms(lines: Sequence[Progress], words_ms: Sequence[int]) -> Iterator[int]:
+    """Yield for each line when its final results have to be there: at the next line.
+
+    A table that knows a replayed batch skips it: the line has offsets and no rows. Its events set no watermark then, so
+    the next line with rows counts in its place.
+    """
+    later = [*words_ms[1:], NEVER]
+    with_rows = [number for number, line in enumerate(lines) if line.rows]
+    for number in range(len(lines)):
+        if with_rows and _was_skipped(lines, number):
+            after = bisect(with_rows, number)
+            yield later[with_rows[after]] if after < len(with_rows) else NEVER
+        else:
+            yield later[number]
+
+
+def _was_skipped(lines: Sequence[Progress], number: int) -> bool:
+    before = lines[number - 1].offsets if number else {}
+    line = lines[number]
+    has_moved = any(end > before.get(partition, 0) for partition, end in line.offsets.items())
+    return not line.rows and has_moved
 
 
 def _partitions(case: RunFacts) -> Iterator[tuple[int, int, int]]:

@@ -31,7 +31,7 @@ from harness.runner.world.log import RealLog
 from harness.runner.world.results import RealResults
 from harness.runner.world.servers import RealServers
 from harness.runner.world.services import Services
-from harness.services import claim, kafka, made, owners, small_disk
+from harness.services import claim, kafka, made, owners, postgresql, small_disk
 from harness.services.small_disk import SmallDisk
 from harness.util.texts import many
 from workloads.registry import results_of
@@ -218,6 +218,8 @@ class RealWorld:
             self._left += made.delete_own(self._services.kafka, self._topic)
         if self._spec.redis and self._services.are_open:
             self._left += self._release_database()
+        if self._spec.sql and (schema := self._services.sql):
+            self._left += filter(None, [postgresql.drop_schema(schema)])
         self._services.close()
         if self.servers.disk:
             self.servers.disk.unmount()

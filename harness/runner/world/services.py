@@ -28,7 +28,7 @@ from harness.model import (
 )
 from harness.runner.world.server_refusals import Refusals
 from harness.runner.world.serving import Serving
-from harness.services import kafka_security
+from harness.services import kafka_security, postgresql
 from harness.services.children import Child
 from harness.services.embedded import Embedded
 from harness.services.kafka import EmbeddedKafka
@@ -101,11 +101,11 @@ class Services:
 
     def open(self) -> Mapping[str, Any]:
         """Open the services and return their part of an engine's config."""
+        if self._manifest.source == "sql":
+            self._sql = self._open_postgres()  # first: one that is refused should cost no time
         self._kafka = kafka = self._open_kafka()
         address = self._open_redis()
         self._client = connect(address)
-        if self._manifest.source == "sql":
-            self._sql = self._open_postgres()
         return self._as_engine_sees(kafka, address)
 
     def watch_refusals(self, topic: str) -> None:
@@ -158,6 +158,8 @@ class Services:
         return address
 
     def _open_postgres(self) -> SqlAddress:
+        if self._spec.sql:
+            return postgresql.external(self._spec.sql, self._schema)
         self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema)
         return server.start()
 

@@ -15,7 +15,7 @@ from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
-from harness.judging.checks import early, explained, meanwhile
+from harness.judging.checks import early, explained, meanwhile, stale
 from harness.judging.checks.case import join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
@@ -510,6 +510,19 @@ def test_what_a_planned_fault_took_back_is_told_as_exposure():
     assert of("non-monotonic", "a count went back after a zombie").sentence == (
         "1 cell went back after zombie@c1, which explains it: for up to 0.1 s"
     )
+
+
+def test_a_final_result_may_wait_for_the_batch_after_one_that_its_table_skipped():
+    """A replayed batch that the table knows is skipped, and so its events set no watermark."""
+    at = [EPOCH_MS + ms for ms in (1_000, 2_000, 30_000, 60_000)]
+    first, replayed, later, last = (Progress(ms, batch, 0, {0: 10 * batch}) for batch, ms in enumerate(at, 1))
+    lines = [replace(line, rows=10) for line in (first, replayed, later, last)]
+
+    assert [*stale._final_ms(lines, at)] == [*at[1:], stale.NEVER]
+    assert [*stale._final_ms([lines[0], replayed, *lines[2:]], at)] == [at[1], at[3], at[3], stale.NEVER]
+    assert [*stale._final_ms([first, replayed, later, last], at)] == [*at[1:], stale.NEVER], "it tells no rows at all"
+    no_data = replace(lines[1], rows=0, offsets=lines[0].offsets)
+    assert [*stale._final_ms([lines[0], no_data, *lines[2:]], at)] == [*at[1:], stale.NEVER]
 
 
 def test_a_stale_cell_is_told_with_both_moments():

@@ -130,7 +130,12 @@ def test_files_of_a_folder_are_read_once_and_added_up(tmp_path, monkeypatch):
     assert source.rows() == [Row("a", "0", "3", HASH)]
     reads = []
     whole = table_files.FileTable._read
-    monkeypatch.setattr(table_files.FileTable, "_read", lambda own, file: reads.append(file.path) or whole(own, file))
+
+    def counting(own, file):
+        reads.append(file.path)
+        return whole(own, file)
+
+    monkeypatch.setattr(table_files.FileTable, "_read", counting)
     new = written(tmp_path, "day=2/2.parquet", id=["a", "b"], since=[0, 0], views=[4, 1])
 
     assert sorted(source.rows()) == [Row("a", "0", "7", HASH), Row("b", "0", "1", HASH)]
