@@ -32,6 +32,7 @@ from harness.terminal.command_end import cache_folder
 ROOM_NEEDED = 4_000_000_000  # while the largest is unpacked; less than 1 GB stays
 COMPILE_DEADLINE_S = 120
 BUILT = ("--only-binary", ":all:")  # nothing is built from source, which would run code of packages
+RESULTS = "results-"  # followed by a source: the folder of the packages that read it
 PACKAGES, JDK = "Python packages", "a JDK"  # the names in `missing`
 HOW_TO_GET_A_JDK = (
     f"Install a JDK of version {jvm.MINIMUM_JAVA} or newer (Debian, Ubuntu: openjdk-17-jdk-headless; Fedora: "
@@ -64,7 +65,7 @@ def _readers_packages(source: str, say: Say) -> tuple[Path, ...]:
 
 
 def _readers_folder(source: str) -> Path:
-    return _folder_for(f"results-{source}", results_list(source))
+    return _folder_for(f"{RESULTS}{source}", results_list(source))
 
 
 def missing(manifest: EngineManifest) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from harness.engines.environments import stamp_of
+from harness.engines.environments import RESULTS, stamp_of
 from harness.engines.manifest import load
-from harness.engines.shipped import SHIPPED
+from harness.engines.shipped import SHIPPED, results_list
 from harness.install import jvm
 from harness.model import EngineManifest, HarnessError, UsageError
 from harness.terminal.command_end import cache_folder
@@ -76,6 +76,8 @@ def _mark(made: Path) -> TextIO:
 def _made_for(manifest: EngineManifest) -> list[Path]:
     """Return the path prefixes of this engine's folders in the cache; their names continue with a digest."""
     made = [cache_folder() / "engines" / manifest.packages] if manifest.packages else []
+    if results_list(manifest.source).is_file():
+        made.append(cache_folder() / "engines" / f"{RESULTS}{manifest.source}")
     if manifest.ivy and manifest.ivy not in jvm.DEFAULT_SETS:
         made.append(cache_folder() / "jars" / manifest.ivy)
     return made

@@ -29,7 +29,6 @@ class Delta(FileTable):
         try:
             if self._table is None:
                 self._table = DeltaTable(str(self.path))
-                self._refuse_what_it_needs()
             else:
                 self._table.update_incremental()
         except TableNotFoundError:
@@ -39,6 +38,7 @@ class Delta(FileTable):
             raise UnreadableError(
                 f"The Delta table {self.path} can't be read: {' '.join(str(error).split())}."
             ) from None
+        self._refuse_what_it_needs()
         return self._table.version()
 
     def files(self) -> Iterator[TableFile]:

@@ -1,0 +1,61 @@
+"""Counts in tables: which of fourteen ways to write one survive a batch that runs again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.engines.test_runs import EXAMPLES, SHORT, check, run
+from tests.engines.trial import in_batches_of
+
+KILL, FORGET = "kill@c3:batch=3", "checkpoint-delete-commit@offset>=40%"
+# Engine, sink, a fault that makes a batch run again, and whether the table then holds it twice.
+WAYS = (
+    ("spark-postgresql", "upsert-add", KILL, True),
+    ("spark-postgresql", "upsert-totals", KILL, False),
+    ("spark-postgresql", "upsert-fenced", KILL, False),
+    ("spark-delta", "append", KILL, True),
+    ("spark-delta", "append-txn", KILL, False),
+    ("spark-delta", "merge-add", KILL, True),
+    ("spark-delta", "merge-totals", KILL, False),
+    ("spark-delta", "native", FORGET, False),
+    ("spark-iceberg", "append", KILL, True),
+    ("spark-iceberg", "merge-totals", KILL, False),
+    ("spark-iceberg", "native", FORGET, False),
+    ("spark-parquet", "append", KILL, True),
+    ("spark-parquet", "native", FORGET, False),
+)
+
+pytestmark = pytest.mark.timeout(900)  # on first use packages and jars are fetched
+
+
+def test_an_appended_batch_is_in_a_table_of_postgresql_twice(tmp_path, served):
+    asked = "--engine", "spark-postgresql", "--sink", "append", "--fault", KILL
+    answer = run(tmp_path, *SHORT, *in_batches_of(10_000), *served, *asked)
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
+    assert "exactly batch 3 once more" in answer["sentence"]
+    assert check(answer, "non-monotonic")["outcome"] == "PASS", "it was polled during the run"
+    assert not [each for each in psutil.process_iter(["name"]) if each.info["name"] == "postgres"]
+    assert not [*Path("/tmp").glob("streamgauge-postgresql-*")]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("engine", "sink", "fault", "is_twice"), WAYS)
+def test_each_way_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine, sink, fault, is_twice):
+    asked = "--engine", engine, "--sink", sink, "--fault", fault
+    answer = run(tmp_path, *SHORT, *in_batches_of(10_000), *served, *asked)
+
+    assert answer["verdict"] == ("FAIL" if is_twice else "PASS"), answer["sentence"]
+    assert answer["words"] == (["duplicated"] if is_twice else [])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("store", ["postgresql", "delta"])
+def test_a_job_of_a_users_own_that_appends_to_a_table_is_found_out(tmp_path, served, store):
+    asked = "--engine", EXAMPLES / "tables" / store, "--fault", "checkpoint-delete-commit@offset>=40%"
+    answer = run(tmp_path, *SHORT, *served, *asked)
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
