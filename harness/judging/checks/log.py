@@ -35,13 +35,14 @@ def check(case: RunFacts) -> CheckResult:
             return CheckResult("log", Outcome.UNKNOWN, sentence, word="unserved", blame="evidence")
         return CheckResult("log", Outcome.PASS, sentence)
     parts = [f"{named.count:,} {kind}" for kind, named in wrong.items()]
-    causes = [case.throttled, case.cut if "missing" in wrong else ""]
+    cut = case.cut if "missing" in wrong else ""
+    causes = [case.throttled, cut]
     sentence = f"of {audit.planned:,} planned records the Kafka log has {', '.join(parts)}"
     return CheckResult(
         "log",
         Outcome.UNKNOWN,
         "; ".join(filter(None, (*causes, sentence))),
-        word="unserved" if case.cut and set(wrong) == {"missing"} else WORDS[next(iter(wrong))],
+        word="unserved" if cut and len(wrong) == 1 else WORDS[next(iter(wrong))],
         count=sum(named.count for named in wrong.values()),
         blame="producer or Kafka",
         witnesses=tuple(_witness(kind, each) for kind, named in wrong.items() for each in named.examples[:EXAMPLES]),
