@@ -42,10 +42,9 @@ class ExpectedSentinels:
         return self.marks * there // len(self.cells) if self.value.kind is Kind.PER_EVENT else self.marks * bool(there)
 
 
-def _named(field: str) -> str:
+def _named(field: int) -> str:
     """Return a window as the results name it, and as a time of day if it is one."""
-    is_time = field.isdecimal() and int(field) >= EARLIEST_MS
-    return f"{field} ({clock(int(field))})" if is_time else field
+    return f"{field} ({clock(field)})" if field >= EARLIEST_MS else str(field)
 
 
 class ResultPoller:
