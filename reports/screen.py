@@ -20,7 +20,7 @@ from harness.util.texts import many, three_digits
 from reports import outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
-from reports.sections import backlog, bursts, company, growth
+from reports.sections import backlog, bursts, company, growth, latency
 from reports.sections.reproduce import kind_of
 
 WIDTH = 79
@@ -119,7 +119,7 @@ def _speed(result: Result) -> Iterator[str]:
         beside = f"; {outside.clause(m.outside_ends, found)}" if m.outside_ends else ""
         yield from _wrapped("  latency  ", f"{latency_words(way, found)}{beside}")
     elif not m.latency:
-        yield "  latency  not known: the results were not polled during the run"
+        yield from _wrapped("  latency  ", f"not known: {latency.why_unknown(result.verdict)}")
     if (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(
             f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE

@@ -13,6 +13,7 @@ from harness.evidence.column_buffer import Growing
 from harness.evidence.observed import ROWS_AT_ONCE
 from harness.measuring.measure import LATENCY
 from harness.measuring.measurement import Latency, Measurement, Quantiles
+from harness.model import Verdict
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.tables import LongTable
 from reports import outside
@@ -27,13 +28,18 @@ OTHERS = "Accuracy of each method"
 COLUMNS = ("way", "events", "p50", "p90", "p99", "p99.9", "max", "mean", "never seen")
 
 
+def why_unknown(verdict: Verdict) -> str:
+    """Return why a run without a latency has none: a sum may fall, so its value at a poll shows no single event."""
+    if verdict.looked:
+        return "the polled values do not show when an event was counted, as a count would"
+    return "the results were not polled during the run"
+
+
 def section(evidence: Evidence) -> Section:
     measurement = evidence.measurement
     if not measurement.latency:
         why = f" ({evidence.manifest.blind})" if evidence.manifest.blind else ""
-        raise MissingEvidence(
-            f"the results of this run were not polled during the run{why}, so its latency is not known"
-        )
+        raise MissingEvidence(f"the latency of this run is not known: {why_unknown(evidence.verdict)}{why}")
     curves: tuple[percentiles.Curve, ...] = ()
     missing: tuple[str, ...] = ()
     try:

@@ -32,9 +32,10 @@ def unjudged(question: Question, *, closing: bool) -> Iterator[str]:
     if not closing:
         yield "Late events: no cell ever closes, so none may be missing."
     if not _named(question, COUNT, PER_EVENT):
+        rest = "How long a cell takes to its last value is measured."
         yield (
-            "The latency of single events: only counts and one value for each event say when an event was seen. How "
-            "long a cell takes to its last value is measured."
+            "The latency of single events: only counts and one value for each event show when an event was seen. "
+            f"{rest if _named(question, MONOTONE) else 'Add a count, such as count(*), to measure it.'}"
         )
 
 

@@ -308,6 +308,13 @@ def test_where_nobody_looked_the_latency_is_said_not_to_be_known():
     assert line(lines, "latency") == "  latency  not known: the results were not polled during the run"
 
 
+def test_a_latency_that_polled_sums_do_not_show_is_not_blamed_on_missing_polls():
+    run = result(replace(MEASURED, latency=()))
+    run = replace(run, verdict=replace(run.verdict, looked="every 51 ms"))
+
+    assert line(screen.lines(run), "latency").startswith("  latency  not known: the polled values do not show when an")
+
+
 def test_the_last_lines_of_an_engine_come_in_their_order_and_the_run_after_them():
     said = tuple(Witness("logs/engine-2.log", "goes on", "crashed", f"line {number} {LONG}") for number in range(5))
 

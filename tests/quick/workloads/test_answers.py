@@ -96,6 +96,14 @@ def test_marks_are_answered_when_their_cells_hold_what_they_make_of_them(kind, t
         assert answers.fields_of(awaited) == [each.id for each in marks]
 
 
+def test_the_sentence_without_an_answer_names_the_window_and_its_time(tmp_path):
+    _, answers, marks, _ = asked(TOML, tmp_path)
+
+    counted = answers.counted(answers.awaited(marks), "opening")
+
+    assert counted == f"0 of 3 opening events have been counted in window {EPOCH_MS} (00:00:00 UTC)"
+
+
 def test_a_count_that_is_too_small_answers_some_of_them(tmp_path):
     world, answers, marks, rows = asked(TOML, tmp_path)
     world.held = [rows[0]._replace(value="2")]
