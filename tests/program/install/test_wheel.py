@@ -79,6 +79,7 @@ def test_a_wheel_holds_every_file_of_the_program_and_no_other(wheel, checkout):
         "harness/services/jars.sha256",
         "harness/engines/spark/manifest.toml",
         "harness/engines/flink/requirements.lock",
+        "harness/results/sql.lock",
         "harness/selftest/expected.toml",
         "reports/templates/page.css.j2",
         "workloads/ad_impressions/jobs/KafkaStreamsJob.java",
