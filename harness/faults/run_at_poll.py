@@ -13,6 +13,7 @@ from harness.engines.base import Engine
 from harness.model import Change, KafkaAddress, Progress
 from harness.services.kafka import EmbeddedKafka
 from harness.services.link import Link
+from harness.services.postgresql import EmbeddedPostgres
 from harness.services.redis import EmbeddedRedis
 from harness.services.small_disk import SmallDisk
 
@@ -56,6 +57,7 @@ class Field:
     links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the connections through a proxy
     log: Log | None = None
     disk: SmallDisk | None = None  # the checkpoint's separate disk, if any
+    postgresql: EmbeddedPostgres | None = None  # for results in `sql`
 
 
 @dataclass(frozen=True)

