@@ -7,11 +7,12 @@ and so does this one. Without such a list every file counts.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from harness.results.table_files import FileTable, TableFile, hidden, local
+from harness.results.table_files import FileTable, TableFile, local
 
 LIST, COMPACT = "_spark_metadata", ".compact"
 
@@ -30,7 +31,20 @@ class Parquet(FileTable):
         listed = self.path / LIST
         if listed.is_dir():
             return committed(listed)
-        return [str(path) for path in self.path.rglob("*.parquet") if not hidden(path, self.path)]
+        return [*visible(str(self.path))]
+
+
+def visible(folder: str) -> Iterator[str]:
+    """Yield the files that Spark and others read. They pass over names that begin with `_` or `.`: what Spark writes
+    there vanishes when it is done."""
+    for place, folders, files in os.walk(folder):  # which passes over a folder that has vanished
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        yield from (f"{place}/{name}" for name in files if name.endswith(".parquet") and not is_hidden(name))
+
+
+def is_hidden(name: str) -> bool:
+    """A column may begin with `_` too: `_day=1` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def committed(folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,9 +115,3 @@ def local(path: str) -> str:
         if path.startswith(scheme):
             return path.removeprefix(scheme)
     return path
-
-
-def hidden(path: Path, below: Path) -> bool:
-    """Return whether Spark and others pass over a file: some part of its path begins with `_` or `.`."""
-    parts: Sequence[str] = path.relative_to(below).parts
-    return any(part.startswith(("_", ".")) for part in parts)

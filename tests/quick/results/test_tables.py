@@ -167,6 +167,8 @@ def test_what_spark_has_not_finished_is_not_read(tmp_path):
     written(tmp_path, ".hidden.parquet", id=["a"], since=[0], views=[3])
 
     assert Parquet(location(tmp_path)).rows() == []
+    written(tmp_path, "_day=1/1.parquet", id=["a"], since=[0], views=[3])
+    assert len(Parquet(location(tmp_path)).rows()) == 1
 
 
 def test_sparks_own_list_says_which_files_count(tmp_path):
