@@ -160,6 +160,7 @@ def of_gate(path: Path, found: Gated, again: Callable[..., str], budget_s: float
             yield "whether enough starts are conclusive", again(budget_s=60 * minutes or 2 * budget_s)
         else:
             yield "whether anything is missing on this machine", f"{COMMAND} doctor"
+            yield "whether the next gate is conclusive", again()
     elif found.answer is gate.Answer.REGRESSED:
         yield "whether it is slower again", again()
     elif found.answer is gate.Answer.INCONCLUSIVE:
