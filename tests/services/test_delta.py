@@ -11,15 +11,19 @@ import pytest
 
 from harness.engines import environments
 from harness.engines.manifest import load
-from harness.model import EngineManifest, KafkaAddress, SinkClaim
+from harness.model import Disorder, EngineManifest, KafkaAddress, Segment, SinkClaim, TapeSpec
 from harness.results.base import ResultLocation
 from harness.results.delta import Delta
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
+from harness.results.sampler import PlainObserver
 from harness.util.clock import Clock
+from harness.util.wait import wait_until
 
 MANIFEST = EngineManifest(
     "any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results="delta:counts", sums=True
 )
+
+TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=2, ads_per_campaign=1, disorder=Disorder())
 
 
 @pytest.fixture
@@ -56,6 +60,21 @@ def test_versions_are_added_up_as_they_come_and_go(tmp_path, table):
     table("overwrite", campaign=["a"], opens=[0], count=[5])
 
     assert found.rows() == [Row("a", "0", "5", HASH)]
+
+
+def test_a_wrong_value_that_stood_for_a_moment_was_seen(tmp_path, table):
+    table(campaign=["a"], opens=[0], count=[3])
+    observer = source(tmp_path).observer(TAPE)
+    assert isinstance(observer, PlainObserver)
+    seen = observer._recorder._rows["count"]
+    observer.start()
+    for number, count in enumerate((30, 3), 1):
+        wait_until(lambda: len(seen) == number, deadline_s=20, what="the value before to be seen")  # noqa: B023
+        table("overwrite", campaign=["a"], opens=[0], count=[count])
+    sampled = observer.stop()
+
+    assert sampled.columns["count"].tolist() == [3, 30, 3]
+    assert sampled.looks.errors == 0
 
 
 def test_a_row_that_is_there_twice_stays_two_without_sums(tmp_path, table):
