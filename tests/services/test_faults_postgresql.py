@@ -43,7 +43,7 @@ def working(url: str) -> Iterator[None]:
     import psycopg
 
     def work() -> None:
-        with suppress(psycopg.Error), psycopg.connect(url) as connection:
+        with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SELECT pg_sleep(20)")
 
     thread = threading.Thread(target=work, daemon=True)
