@@ -146,8 +146,8 @@ def gate(
         rows = [reports_gated.row(each) for each in found.effects]
         table = [console.table(rows, reports_gated.HEADER), ""] if rows else []
         head = f"{found.answer.value}  {found.sentence}"
-        told = [*reports_gated.advice(found, budget * 60), *reports_gated.notes(found)]
-        console.show_result([head, "", *table, *told, "", str(path)], found.outcome)
+        below = [*reports_gated.advice(found, budget * 60), *reports_gated.notes(found)]
+        console.show_result([head, "", *table, *below, "", str(path)], found.outcome)
     drive_gate.draw(Folder(path))
     raise typer.Exit(code)
 

@@ -19,6 +19,9 @@ from harness.results.redis_scan import HASH, NO_RESULT, Row
 from harness.util.integers import parse_int64
 
 COUNT = "count"
+# What every source of rows says of itself.
+LOOKS_FOR = "rows of a table with a column for each key, the window and the value"
+PRINTS = "the table holds rows such as"
 
 
 class Wanted(NamedTuple):
@@ -73,9 +76,9 @@ class Columns:
             f'the manifest say which column stands for which name, such as columns = {{ {needed[0]} = "NAME" }}'
         )
 
-    def rows(self, told: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Row]:
+    def rows(self, named: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Row]:
         """Yield the cells of rows, each given with a name for its place and its values by our names."""
-        for place, values in told:
+        for place, values in named:
             cells = self._cells(values)
             if cells is None:
                 yield Row(place, "", json.dumps({name: str(each) for name, each in values.items()}), NO_RESULT)

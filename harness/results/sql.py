@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.model import HarnessError, SqlAddress, redacted
 from harness.results.base import PolledStore, ResultLocation
-from harness.results.columns import Columns
+from harness.results.columns import LOOKS_FOR, PRINTS, Columns
 from harness.results.redis_scan import Row, UnreadableError
 from harness.services import postgresql
 
@@ -20,9 +20,9 @@ VISIBLE = "SELECT pg_current_snapshot()::text"
 
 class Sql(PolledStore):
     form = "sql:TABLE"
-    looks_for = "rows of a table with a column for each key, the window and the value"
+    looks_for = LOOKS_FOR
     service = "sql"
-    prints = "the table holds rows such as"
+    prints = PRINTS
     when_empty = (
         "the table of the results is empty or does not exist; it belongs in the schema that the job's config names"
     )
@@ -30,7 +30,7 @@ class Sql(PolledStore):
     def __init__(self, location: ResultLocation) -> None:
         super().__init__(location)
         self._columns = Columns(location)
-        self._table, self._query = location.manifest.results.partition(":")[2], location.manifest.query
+        self._table, self._query = location.manifest.table, location.manifest.query
         self._connection: Any = None
         self._seen = ""
         self._rows: list[Row] = []
@@ -57,9 +57,6 @@ class Sql(PolledStore):
             self.close()
             raise HarnessError(f"PostgreSQL at {redacted(self._address.url)}: {postgresql.words_of(error)}.") from None
 
-    def snapshot(self) -> object:
-        return self.rows()
-
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -73,8 +70,8 @@ class Sql(PolledStore):
             return self._rows
         cursor = self._connection.execute(self._statement())
         names = [each.name for each in cursor.description]
-        told = ((f"row {number}", dict(zip(names, row, strict=True))) for number, row in enumerate(cursor, 1))
-        self._rows, self._seen = [*self._columns.rows(told)], visible
+        named = ((f"row {number}", dict(zip(names, row, strict=True))) for number, row in enumerate(cursor, 1))
+        self._rows, self._seen = [*self._columns.rows(named)], visible
         return self._rows
 
     def _statement(self) -> str:

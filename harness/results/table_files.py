@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.results.base import PolledStore, ResultLocation
-from harness.results.columns import Columns
+from harness.results.columns import LOOKS_FOR, PRINTS, Columns
 from harness.results.redis_scan import HASH, Row, UnreadableError
 
 LONGEST = 300  # characters of an error's own text
@@ -28,8 +28,8 @@ class TableFile(NamedTuple):
 class FileTable(PolledStore):
     """A table in a folder below the one that the job's run config names."""
 
-    looks_for = "rows of a table with a column for each key, the window and the value"
-    prints = "the table holds rows such as"
+    looks_for = LOOKS_FOR
+    prints = PRINTS
     when_empty = "the table of the results is empty or does not exist; it belongs in the `folder` of the job's config"
 
     def __init__(self, location: ResultLocation) -> None:
@@ -62,14 +62,12 @@ class FileTable(PolledStore):
         if version is None:
             return []
         if version != self._seen:
-            self._cells = {file: self._cells.get(file) or self._read(file) for file in self.files()}
+            before = self._cells  # also of a file without rows
+            self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
             every = (row for rows in self._cells.values() for row in rows)
             self._rows = [*added(every)] if self._location.manifest.sums else [*every]
             self._seen = version
         return self._rows
-
-    def snapshot(self) -> object:
-        return self.rows()
 
     def _read(self, file: TableFile) -> list[Row]:
         from pyarrow import parquet
