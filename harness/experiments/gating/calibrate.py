@@ -158,7 +158,7 @@ class Drawn:
         """Yield the answer at each threshold."""
         more = 0.0 if arm.is_recorded else arm.more
         measured = [dearer(each, more) if each.side == HEAD else each for each in self._measured]
-        found = [effect(COST, _first(measured, count), 1.0, LEVELS[look], seed=1) for look, count in self._looks]
+        found = [effect(COST, _first(measured, count), 1.0, LEVELS[look]) for look, count in self._looks]
         for threshold in THRESHOLDS:
             yield self._answer([each and _asked(each, threshold) for each in found], threshold)
 
@@ -175,7 +175,7 @@ class Drawn:
 
     def _others_at(self, look: int, count: int) -> tuple[Effect, ...]:
         if look not in self._others:
-            _, *others = effects(_first(self._measured, count), 1.0, look, seed=1)
+            _, *others = effects(_first(self._measured, count), 1.0, look)
             self._others[look] = tuple(others)
         return self._others[look]
 

@@ -41,7 +41,7 @@ class Settings:
     warm_up_s: float = 12.0  # in each start
     rounds: int = 6  # at most, in each start
     most_starts: int = 12
-    seed: int = 1  # of the bootstrap
+    seed: int = 1  # of the gates that a calibration draws
 
     @property
     def struck_events(self) -> int:
@@ -197,9 +197,12 @@ def _updates(each: Round, _: float) -> float | None:
 
 
 COST = Metric("cost", "CPU-s per million events", _cost)
+ALLOCATED = Metric(
+    "allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1
+)
 METRICS = (
     COST,
-    Metric("allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1),
+    ALLOCATED,
     Metric("Kafka traffic", "MiB per million events", lambda each, _: _counted(each, each.kafka_bytes)),
     Metric("Redis writes", "commands per thousand events", _writes),
     Metric("checkpoint", "MiB per million events", lambda each, _: _counted(each, each.checkpoint_bytes)),
