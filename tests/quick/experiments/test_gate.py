@@ -547,9 +547,9 @@ def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
         for start in close
     ]
     assert calibrate.costs(dearer, calibrate.Arm("no change")) == pytest.approx(1 / 1.2, abs=0.005)
-    assert calibrate.starts_differ(apart) == pytest.approx(0.03 * np.sqrt(2), rel=0.25)
-    assert calibrate.starts_differ(close) < 0.01
-    assert calibrate.rounds_differ(close) == pytest.approx(0.01 * np.sqrt(2), rel=0.25)
+    assert calibrate.differ(apart)[0] == pytest.approx(0.03 * np.sqrt(2), rel=0.25)
+    assert calibrate.differ(close)[0] < 0.01
+    assert calibrate.differ(close)[1] == pytest.approx(0.01 * np.sqrt(2), rel=0.25)
 
 
 def test_a_calibration_counts_gates_that_any_metric_makes_red():
