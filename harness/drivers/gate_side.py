@@ -251,11 +251,12 @@ class Side:
         return not self._fell_idle
 
     def wave(self, stretches: int) -> float:
-        """Send stretches at once, wait until they are done, and return the seconds."""
-        sent = self._send(self.written(stretches))
-        took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
+        """Send stretches at once, wait until they are done, and return the CPU seconds."""
+        before = self._used()
+        self._send(self.written(stretches))
+        self._await_done(self._owed)
         self._settled = self._with_work(self._await_idle())
-        return max(took_s, LEAST_S)
+        return max(self._settled.cpu_s_since(before), LEAST_S)
 
     def strike(self) -> None:
         """Send bursts until a planned fault has struck and is settled. The judge checks whether it landed.

@@ -73,12 +73,12 @@ def test_a_tape_of_fewer_stretches_is_the_beginning_of_one_of_more():
             assert np.array_equal(mine, other)
 
 
-def test_a_round_holds_what_all_sides_do_in_a_few_seconds():
-    assert rounds.fitting(1.0, 4.0) == 6, "half a second a stretch"
-    assert rounds.fitting(40.0, 160.0) == 1
+def test_a_round_costs_each_side_a_second_or_more():
+    assert rounds.fitting(0.4, 1.6) == 5, "a fifth of a second a stretch"
+    assert rounds.fitting(12.0, 48.0) == 1
     assert rounds.fitting(0.01, 0.02) == rounds.MOST, "all that is sent is judged"
-    assert rounds.fitting(4.2, 4.8) == 40, "a batch costs 4 s, and a stretch a tenth"
-    assert rounds.fitting(4.4, 5.6) == 40, "two thirds of a round are events"
+    assert rounds.fitting(1.7, 2.0) == 40, "a batch costs 1.6 s, and a stretch a twentieth"
+    assert rounds.fitting(1.3, 2.2) == 13, "two thirds of a round are events"
 
 
 def test_a_start_with_slow_rounds_gets_fewer_of_them_so_that_more_starts_fit():
