@@ -1,25 +1,28 @@
 """The postgresql family: harm to the database that holds the results. A database of others is never harmed.
 
 Proofs come from the server or its process: the time of its start that changed, state T, a backend of the job that was
-ended, a lock that the server lists.
+ended, a lock that the server lists, a commit that it confirmed to our proxy.
 """
 
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import psutil
 
-from harness.faults.base import Context, Kind
+from harness.faults.base import ANY_MOMENT, PROGRESS, Context, Kind
 from harness.faults.run_at_poll import Moment
 from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
 from harness.model import FaultSpec
 from harness.services import postgresql
+from harness.services.link import Link
 from harness.services.postgresql import EmbeddedPostgres
-from harness.util.texts import shown
+from harness.services.proxy import SIDES, Statistics, Toxic
+from harness.util.texts import many, shown
 from harness.util.wait import wait_until
 
 NEEDS = "an embedded PostgreSQL, for results in `sql`"
@@ -35,6 +38,8 @@ WHERE backend_type = 'client backend' AND application_name <> 'streamgauge' AND 
 LOCKED = """
 SELECT count(*) FROM pg_locks WHERE pid = {} AND mode = 'ExclusiveLock' AND granted AND relation IS NOT NULL
 """
+NEWEST = "SELECT xmin::text, count(*) FROM {} GROUP BY xmin ORDER BY age(xmin) LIMIT 1"
+LINK = "postgresql"
 
 
 class PostgresStrike(Strike):
@@ -170,6 +175,44 @@ class Lock(PostgresStrike):
         return "the lock is gone" if found and not found[0][0] else ""
 
 
+class ResetReply(PostgresStrike):
+    """A commit of the job is executed, its reply is dropped, and its connection is reset."""
+
+    land_within_ms = 2 * SLOW_MS  # the job has to write, and may have to restart after each but the last
+
+    def __init__(self, times: int, table: str) -> None:
+        super().__init__()
+        self._times, self._table = times, table
+        self._before = Statistics()
+
+    def inject(self, now: Moment) -> str:
+        server_of(now)
+        self._before = link_of(now).trouble(Toxic(lose_reply=True, times=self._times), SIDES)
+        return "the next commit of rows reaches PostgreSQL; its reply is dropped, and its connection is reset"
+
+    def landed(self, now: Moment) -> str:
+        after = link_of(now).statistics()
+        lost = Counter(after.unanswered) - Counter(self._before.unanswered)
+        struck_times = after.struck - self._before.struck
+        if struck_times < self._times or after.ending or lost.total() < self._times:
+            return ""
+        names = ", ".join(f"{count:,} {name}" for name, count in sorted(lost.items()))
+        found = ask(now, NEWEST.format(self._table)) if self._table else []
+        rows = f"; the newest rows of {self._table} are {found[0][1]:,} of transaction {found[0][0]}" if found else ""
+        return f"PostgreSQL confirmed {names} that the job never heard of, in {many(struck_times, 'connection')}{rows}"
+
+    def heal(self, now: Moment) -> None:
+        link_of(now).clear()
+
+    def healed(self, now: Moment) -> str:
+        return "it answers" if ask(now, STARTED) else ""
+
+
+def link_of(now: Moment) -> Link:
+    assert now.field is not None, "a run without services has no links"
+    return now.field.links[LINK]
+
+
 def _stopped(now: Moment) -> bool:
     return psutil.Process(server_of(now).child.pid).status() == psutil.STATUS_STOPPED
 
@@ -195,8 +238,10 @@ def kind(
     options: Mapping[str, str] | None = None,
     *,
     lacks: Callable[[FaultSpec, Context], tuple[str, ...]] = missing,
+    moments: tuple[str, ...] = ANY_MOMENT,
+    links: tuple[str, ...] = (),
 ) -> Kind:
-    return Kind(name, what, correct, struck_by(strike, lacks), NEEDS, options or {})
+    return Kind(name, what, correct, struck_by(strike, lacks), NEEDS, options or {}, moments, links)
 
 
 KINDS = (
@@ -227,5 +272,14 @@ KINDS = (
         lambda spec, context: Lock(length_ms(spec), context.manifest.table),
         {"for": "5s"},
         lacks=missing_for_lock,
+    ),
+    kind(
+        "postgresql-reset-reply",
+        "PostgreSQL commits rows of the job, and the connection is reset before its reply arrives",
+        "does not treat a missing reply as a missing commit: a repeated batch changes nothing",
+        lambda spec, context: ResetReply(int(spec.options["times"]), context.manifest.table),
+        {"times": "1"},
+        moments=PROGRESS,
+        links=(LINK,),
     ),
 )

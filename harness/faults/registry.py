@@ -70,7 +70,7 @@ def middle(manifest: EngineManifest, duration_ms: int) -> str:
 
 
 def links(fault: FaultSpec) -> set[str]:
-    """Return the services, "kafka" or "redis", that the engine must reach through a proxy for this plan."""
+    """Return the services, such as "kafka", that the engine must reach through a proxy for this plan."""
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
 
 
