@@ -22,6 +22,8 @@ from harness.faults import (
     process,
     reader,
     redis,
+    table,
+    table_kill,
 )
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
@@ -37,6 +39,7 @@ FAMILIES = {
     "process": process.KINDS,
     "redis": redis.KINDS,
     "postgresql": postgresql.KINDS,
+    "table": (*table_kill.KINDS, *table.KINDS),
     "reader": reader.KINDS,
     "network": network.KINDS,
     "checkpoint": checkpoint.KINDS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from redis import Redis
@@ -58,6 +59,7 @@ class Field:
     log: Log | None = None
     disk: SmallDisk | None = None  # the checkpoint's separate disk, if any
     postgresql: EmbeddedPostgres | None = None  # for results in `sql`
+    table: Path | None = None  # the folder of results in `delta`, `iceberg` or `parquet`
 
 
 @dataclass(frozen=True)

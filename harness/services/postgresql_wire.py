@@ -1,6 +1,6 @@
 """Parses just enough of PostgreSQL's protocol to find the replies that confirm a commit of rows. Pure.
 
-Replies arrive in arbitrary pieces; `feed` returns what they complete. With TLS nothing can be read, and nothing is found.
+Replies arrive in arbitrary pieces; `feed` returns what they complete. With TLS nothing can be read or found.
 """
 
 from __future__ import annotations

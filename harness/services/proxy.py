@@ -1,6 +1,6 @@
 """A TCP proxy between an engine and one service, which manipulates the traffic on command; a separate program.
 
-    python -m harness.services.proxy redis|kafka|postgresql       one JSON line on its output has the ports it listens on
+    python -m harness.services.proxy redis|kafka|postgresql    one JSON line on its output has the ports it listens on
 
 A Toxic describes the manipulation of one direction. It takes effect at once for all connections, also those that were
 already open. Nothing is persisted: when the proxy dies, its connections drop and only the engine's route is gone.
@@ -79,7 +79,7 @@ class Statistics:
     troubled: bool = False  # a toxic is in force
     passed: Mapping[str, int] = field(default_factory=dict)  # bytes by side
     swallowed: Mapping[str, int] = field(default_factory=dict)
-    # Redis commands by name whose reply was delivered; commits of PostgreSQL whose reply arrived here, and was delivered
+    # By name, commands of Redis whose reply was delivered, and commits that PostgreSQL confirmed.
     answered: Mapping[str, int] = field(default_factory=dict)
     unanswered: Mapping[str, int] = field(default_factory=dict)  # ... and was not delivered
 
