@@ -73,11 +73,13 @@ class Vacuum(TableStrike):
     def work(self, folder: Path) -> str:
         from deltalake import DeltaTable
 
-        names = DeltaTable(str(folder)).vacuum(
+        log = LOGS[self._source](folder)
+        before = log.data_files()  # the list that vacuum returns also has files that were gone before
+        DeltaTable(str(folder)).vacuum(
             retention_hours=0, dry_run=False, enforce_retention_duration=False, full=self._is_full
         )
-        gone = [name for name in names if not (folder / name).exists()]
-        return f"{many(len(gone), 'file')} gone, such as {shown(gone[0], LONGEST_NAME)}" if gone else ""
+        gone = sorted(before - log.data_files())
+        return f"{many(len(gone), 'file')} gone, such as {shown(Path(gone[0]).name, LONGEST_NAME)}" if gone else ""
 
 
 class Compact(TableStrike):
