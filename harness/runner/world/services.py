@@ -161,7 +161,8 @@ class Services:
     def _open_postgres(self) -> SqlAddress:
         if self._spec.sql:
             return postgresql.external(self._spec.sql, self._schema)
-        self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema)
+        on_small_disk = "postgresql" in registry.own_disks(self._spec.fault)
+        self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema, on_small_disk=on_small_disk)
         address = server.start()
         if link := self.links.get("postgresql"):
             link.lead_to(urlsplit(address.url).netloc.rpartition("@")[2])
