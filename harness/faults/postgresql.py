@@ -203,6 +203,7 @@ class Deadlock(PostgresStrike):
         self._before = self._deadlocks(now)
         rows = self._lock_rows(now)
         if not rows:
+            self._ours.close()
             raise CannotStrikeError(f"{self._table} has no rows yet, so no write of the job waits for one")
         return f"backend {self._ours.info.backend_pid} of ours locked {many(rows, 'row')} of {self._table}"
 

