@@ -194,7 +194,7 @@ class Deadlock(PostgresStrike):
         self._table = table
         self._ours: Any = None
         self._lock: threading.Thread | None = None
-        self._before = self._ours_pid = 0
+        self._before = self._pid = 0
         self._granted = False
 
     def inject(self, now: Moment) -> str:
@@ -205,10 +205,13 @@ class Deadlock(PostgresStrike):
         if not rows:
             self._ours.close()
             raise CannotStrikeError(f"{self._table} has no rows yet, so no write of the job waits for one")
-        return f"backend {self._ours.info.backend_pid} of ours locked {many(rows, 'row')} of {self._table}"
+        return f"backend {self._pid} of ours locked {many(rows, 'row')} of {self._table}"
 
     def landed(self, now: Moment) -> str:
-        if self._lock is None and ask(now, WAITS.format(self._ours.info.backend_pid)):
+        if self._ours.closed:
+            with suppress(CannotStrikeError):  # try again at the next poll
+                self._lock_rows(now)
+        if self._lock is None and ask(now, WAITS.format(self._pid)):
             self._lock = threading.Thread(target=self._lock_table, name="fault-deadlock", daemon=True)
             self._lock.start()
         if self._lock is None or self._lock.is_alive():
@@ -222,7 +225,6 @@ class Deadlock(PostgresStrike):
         if not self._granted:  # the job had looked for a deadlock before there was one
             self._lock = None
             self._ours.close()
-            self._lock_rows(now)
         return ""
 
     def heal(self, now: Moment) -> None:  # noqa: ARG002
@@ -230,15 +232,14 @@ class Deadlock(PostgresStrike):
             self._ours.close()
 
     def healed(self, now: Moment) -> str:
-        free = self._ours is None or not ask(now, ALIVE.format(self._ours_pid))
-        return "our locks are gone" if free and ask(now, STARTED) else ""
+        return "our locks are gone" if ask(now, STARTED) and not ask(now, ALIVE.format(self._pid)) else ""
 
     def _lock_rows(self, now: Moment) -> int:
         """Begin a transaction of ours; return how many rows it locked."""
         import psycopg
 
         self._ours = ours = postgresql.connect(server_of(now).address, LOCK_S)
-        self._ours_pid = ours.info.backend_pid
+        self._pid = ours.info.backend_pid
         try:
             ours.execute(f"SET deadlock_timeout = '{PATIENT}'")
             ours.execute("BEGIN")
@@ -286,7 +287,7 @@ class ResetReply(PostgresStrike):
         names = ", ".join(f"{count:,} {name}" for name, count in sorted(lost.items()))
         found = ask(now, NEWEST.format(self._table)) if self._table else []
         rows = f"; the newest rows of {self._table} are {found[0][1]:,} of transaction {found[0][0]}" if found else ""
-        return f"PostgreSQL confirmed {names} that the job never heard of, in {many(struck_times, 'connection')}{rows}"
+        return f"PostgreSQL confirmed {names}, whose reply was dropped, in {many(struck_times, 'connection')}{rows}"
 
     def heal(self, now: Moment) -> None:
         link_of(now).clear()

@@ -27,7 +27,6 @@ CUT = ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 RECEIVES = "SELECT count(*) FROM pg_stat_wal_receiver"
 REPLAYED = "SELECT pg_last_wal_replay_lsn()::text"
 PROMOTE = f"SELECT pg_promote(true, {PROMOTE_S:.0f})"
-LOST = "SELECT pg_wal_lsn_diff('{}', '{}')::bigint"
 
 
 class Promote(PostgresStrike):
@@ -42,9 +41,13 @@ class Promote(PostgresStrike):
 
     def inject(self, now: Moment) -> str:
         need_more_to_do(now)
-        self._replica = replica = server_of(now).follow()
+        server = server_of(now)
+        ((_, end),) = of(server.address, POSITION)
+        self._replica = replica = server.follow()
         wait_until(
-            lambda: ask(now, FOLLOWS) == [(1,)], deadline_s=CAUGHT_UP_S, what="the replica to have the whole log"
+            lambda: ask(now, FOLLOWS.format(end)) == [(1,)],
+            deadline_s=CAUGHT_UP_S,
+            what=f"the replica to have the log up to {end}",
         )
         for statement in CUT:
             of(replica.address, statement)
@@ -52,7 +55,7 @@ class Promote(PostgresStrike):
             lambda: of(replica.address, RECEIVES) == [(0,)], deadline_s=CAUGHT_UP_S, what="the replica to be cut off"
         )
         self._cut_ms = now.now_ms
-        ((self._next, _),) = ask(now, POSITION)
+        ((self._next, _),) = of(server.address, POSITION)
         ((end,),) = of(replica.address, REPLAYED)
         return f"a replica followed asynchronously up to {end}, and was then cut off"
 
@@ -66,10 +69,10 @@ class Promote(PostgresStrike):
         server.child.kill_group()
         of(self._replica.address, PROMOTE, PROMOTE_S)
         server.give_way(self._replica)
-        ((lost_bytes,),) = ask(now, LOST.format(end, has))
+        lost_bytes = place_of(end) - place_of(has)
         return (
-            f"SIGKILL to the server, whose log ended at {end}; the replica was promoted at its address, and has the "
-            f"log up to {has}: {lost_bytes:,} bytes with {many(following - self._next, 'transaction')} are gone"
+            f"SIGKILL to the server, whose log had reached {end}; the replica was promoted at its address, and has the "
+            f"log up to {has}: {lost_bytes:,} bytes or more with {many(following - self._next, 'transaction')} are gone"
         )
 
     def heal(self, now: Moment) -> None:
@@ -83,11 +86,17 @@ class Promote(PostgresStrike):
 
 
 def of(address: SqlAddress, statement: str, reply_s: float = postgresql.REPLY_TIMEOUT_S) -> list[tuple[Any, ...]]:
-    """Ask the replica."""
+    """Ask one of the two servers, with patience."""
     with postgresql.connect(address, reply_s) as connection:
         cursor = connection.execute(statement)
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
         return rows
+
+
+def place_of(position: str) -> int:
+    """Return a position in the log, which PostgreSQL writes as two hexadecimal numbers, in bytes."""
+    high, low = (int(part, 16) for part in position.split("/"))
+    return (high << 32) + low
 
 
 KINDS = (

@@ -41,11 +41,9 @@ class TableStrike(Strike):
         """Work on the table once; return the proof, "" if nothing was there to do."""
 
     def landed(self, now: Moment) -> str:
-        from pyarrow import ArrowException
-
         try:
             return self.work(folder_of(now))
-        except (ArrowException, *conflicts(self._source)):
+        except (OSError, *conflicts(self._source)):  # the job was first, or has just deleted a file
             return ""
 
     def healed(self, now: Moment) -> str:
@@ -53,9 +51,12 @@ class TableStrike(Strike):
         return f"nothing is to be undone; the table is at {newest.name}" if newest else ""
 
     def newest(self, now: Moment) -> Commit:
+        """Return the newest commit of a table that we can commit to."""
         found = LOGS[self._source](folder_of(now)).newest()
         if found is None:
             raise CannotStrikeError("the job has not made its table yet")
+        if self._source == "iceberg":
+            table_at(folder_of(now))
         return found
 
 
@@ -130,8 +131,8 @@ class Writer(TableStrike):
         return f"a second writer sets the property {MARK} every {self._every_ms:g} ms"
 
     def work(self, folder: Path) -> str:
+        {"delta": set_of_delta, "iceberg": set_of_iceberg}[self._source](folder, str(self._commits + 1))
         self._commits += 1
-        {"delta": set_of_delta, "iceberg": set_of_iceberg}[self._source](folder, str(self._commits))
         newest = LOGS[self._source](folder).newest()
         return f"its first commit is {newest.name}" if newest else ""
 

@@ -35,7 +35,11 @@ TRIED = [
     ("postgresql-cut", SLEEP, "was ended in `"),
     ("postgresql-lock(for=100ms)", "", "the server lists the lock as granted; the lock is gone"),
     ("postgresql-deadlock", UPSERT, "and our LOCK TABLE was granted: the server ended the job's transaction"),
-    ("postgresql-reset-reply", UPSERT, "confirmed 1 COMMIT that the job never heard of, in 1 connection; the newest"),
+    (
+        "postgresql-reset-reply",
+        UPSERT,
+        "confirmed 1 COMMIT, whose reply was dropped, in 1 connection; the newest rows of",
+    ),
     ("postgresql-promote(for=100ms)", UPSERT, "are gone; it answers"),
 ]
 ON_A_DISK = "postgresql-disk-full(for=100ms)"

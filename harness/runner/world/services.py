@@ -165,7 +165,7 @@ class Services:
         self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema, on_small_disk=on_small_disk)
         address = server.start()
         if link := self.links.get("postgresql"):
-            link.lead_to(urlsplit(address.url).netloc.rpartition("@")[2])
+            link.lead_to(_host_and_port(address.url))
         return address
 
     def _as_engine_sees(self, kafka: KafkaAddress, of_redis: RedisAddress) -> Mapping[str, Any]:
@@ -175,7 +175,7 @@ class Services:
             of_redis = RedisAddress(f"redis://{self.links['redis'].address}/0")
         sql = self._sql
         if sql and (link := self.links.get("postgresql")):
-            sql = replace(sql, url=sql.url.replace(urlsplit(sql.url).netloc.rpartition("@")[2], link.address))
+            sql = replace(sql, url=sql.url.replace(_host_and_port(sql.url), link.address))
         if self._manifest.orders == "yahoo":
             yahoo_conf.refuse(kafka, of_redis)
         return {"kafka": kafka, "redis": of_redis, "sql": sql}
@@ -223,6 +223,10 @@ class Services:
 
     def _place_of_sql(self) -> str:
         return redacted(self._sql.url) if self._sql else ""
+
+
+def _host_and_port(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _child_of(service: Embedded[Any] | None) -> Child | None:
