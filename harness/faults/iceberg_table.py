@@ -26,7 +26,7 @@ def table_at(folder: Path) -> Any:
     from pyiceberg.table import CommitTableResponse, StaticTable, Table
     from pyiceberg.table.update import update_table_metadata
 
-    class Folder(NoopCatalog):
+    class Folder(NoopCatalog):  # type: ignore[misc]
         """The catalog that a folder is."""
 
         def load_table(self, identifier: Any) -> Table:
