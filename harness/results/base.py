@@ -119,10 +119,17 @@ class PolledStore(ResultStore):
         known = frozenset(location.keys)
         bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
 
+        seen: list[Row] = []
+        replies: tuple[Sequence[object], Collection[str]] = (), ()
+
         def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
-            rows = [row for row in self.rows() if self.is_there(row)]
-            hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-            return by_key(rows, names), strangers(hashes, known, bookkeeping)
+            nonlocal seen, replies
+            found = self.rows()
+            if found is not seen:  # a table of many rows returns those that it has until there is a new version
+                rows = [row for row in found if self.is_there(row)]
+                hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
+                seen, replies = found, (by_key(rows, names), strangers(hashes, known, bookkeeping))
+            return replies
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 

@@ -65,7 +65,7 @@ class FileTable(PolledStore):
             before = self._cells  # also of a file without rows
             self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
             every = (row for rows in self._cells.values() for row in rows)
-            self._rows = [*added(every)] if self._location.manifest.sums else [*every]
+            self._rows = [*added(every)] if self._location.manifest.sums else self._columns.together(every)
             self._seen = version
         return self._rows
 
