@@ -62,7 +62,7 @@ def committed(folder: Path) -> list[str]:
         if number >= since
         for line in path.read_text(encoding="utf-8").splitlines()[1:]
     ]
-    return [local(json.loads(line)["path"]) for line in lines]
+    return [unquote(local(json.loads(line)["path"])) for line in lines]  # a path is written as a URI
 
 
 def _is_part(path: Path) -> bool:
