@@ -5,14 +5,12 @@ The hour of a partition is as long as the window of the run, ten seconds by defa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import RunSpec
-from workloads.ad_impressions.schema import EVENT_TYPES, population_of
 from workloads.base import NEVER, Columns, Ints, Kind, Places, Planned, Totals, Value
 from workloads.cells import Codes
 from workloads.text_values import text_value
@@ -20,6 +18,7 @@ from workloads.text_values import text_value
 # The values of an event, in the order of their keys: how many rows, and the columns of a row.
 ROWS, HOUR, TIME, CAMPAIGN, TYPE = "outputs", "hour", "event_time", "campaign_id", "event_type"
 VALUES = (Value(ROWS, Kind.COUNT), *(Value(name, Kind.PER_EVENT) for name in (HOUR, TIME, CAMPAIGN, TYPE)))
+EVENT_TYPES = ("view", "click", "purchase")  # of events, by their numbers
 IS_TIME = np.array([value.name in (HOUR, TIME) for value in VALUES])
 CONTENT = "content"  # of a place: what the event adds to its cell
 
@@ -35,12 +34,11 @@ class EtlOracle:
     merges = False
     groups = probed_from = 1
 
-    def __init__(self, spec: RunSpec) -> None:
+    def __init__(self, hour_ms: int, campaigns: Sequence[str]) -> None:
+        """`campaigns`: of each ad."""
         self.codes = Codes()
-        self.part_ms = spec.window_ms
-        population = population_of(spec.tape)
-        self._ads_each = population.ads_per_campaign
-        self._campaigns = np.array([text_value(name) for name in population.campaign_ids], dtype=np.int64)
+        self.part_ms = hour_ms
+        self._campaigns = np.array([text_value(name) for name in campaigns], dtype=np.int64)
         self._types = np.array([text_value(name) for name in EVENT_TYPES], dtype=np.int64)
 
     def plan(self, blocks: Iterable[Planned]) -> Columns:
@@ -49,7 +47,7 @@ class EtlOracle:
         for block in blocks:
             for row in np.flatnonzero(block.poison == 0).tolist():
                 event, time_ms = int(block.id[row]), int(block.event_time_rel_ms[row])
-                campaign = self._campaigns[int(block.content["ad"][row]) // self._ads_each]
+                campaign = self._campaigns[int(block.content["ad"][row])]
                 kind = self._types[int(block.content["event_type"][row])]
                 hour_ms = time_ms - time_ms % self.part_ms
                 rows[0, event] = rows.get((0, event), 0) + 1
@@ -67,7 +65,7 @@ class EtlOracle:
             np.ones(count, dtype=np.int64),
             np.floor_divide(time_ms, self.part_ms) * self.part_ms,
             time_ms,
-            self._campaigns[events["ad"] // np.int32(self._ads_each)],
+            self._campaigns[events["ad"]],
             self._types[events["event_type"]],
         )
         keys = np.tile(np.arange(len(VALUES)), count)

@@ -13,36 +13,60 @@ type; an event that was sent twice is in the log twice, and so are its rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from harness.model import RunSpec, TapeSpec
-from workloads.ad_impressions import records
-from workloads.ad_impressions.codec import AdCodec
-from workloads.ad_impressions.schema import population_of
-from workloads.base import BESIDE, COUNTS, Columns, Ints, Mask, Tables, Values
+from harness.model import AD_IMPRESSIONS, RunSpec, Sentinel, TapeSpec
+from workloads.base import BESIDE, COUNTS, Codec, Columns, Draws, Ints, Mask, Planned, Tables, Values
 from workloads.etl.oracle import EtlOracle, value_names
+from workloads.shipped import shipped
 
-ID, EVENT_ID, VALUE = "etl", "event_id", "value"
+ID, EVENT_ID, VALUE, ADS = "etl", "event_id", "value", "ads"
 
 
-class EtlCodec(AdCodec):
+def campaigns_of(tape: TapeSpec) -> Mapping[str, str]:
+    """Return the campaign of each ad, in the order of the numbers of the ads."""
+    return shipped(AD_IMPRESSIONS).results(tape).tables.texts
+
+
+class EtlCodec:
     """The events of ad impressions, all of which belong to a cell: clicks and purchases too."""
+
+    def __init__(self, events: Codec) -> None:
+        self._events = events
+        self.content, self.decisive, self.poisons = events.content, events.decisive, events.poisons
+        self.mark_size = events.mark_size
+
+    def draw(self, draws: Draws, *, probes: Ints | None, hot: Mask, sure: Mask) -> Columns:
+        return self._events.draw(draws, probes=probes, hot=hot, sure=sure)
 
     def counts(self, content: Columns) -> Mask:
         return np.ones(len(content["event_type"]), dtype=np.bool_)
 
+    def mark(self, mark: Sentinel) -> Mapping[str, int]:
+        return self._events.mark(mark)
+
+    def write(self, events: Planned, epoch_ms: int) -> Values:
+        return self._events.write(events, epoch_ms)
+
     def read(self, values: Values, ids: Ints) -> Columns:
-        columns = records.reader(self._population).read(values, ids).columns()
+        columns = self._events.read(values, ids)
         kind = columns["kind"]
         return {**columns, "kind": np.where(kind == BESIDE, np.int8(COUNTS), kind)}
 
+    def say(self, content: Columns, row: int) -> str:
+        return self._events.say(content, row)
+
+    def texts(self, log: Columns) -> Mapping[str, Any]:
+        return self._events.texts(log)
+
 
 class EtlResults:
-    """A key for each column of a row. The tables hold the campaign of each ad."""
+    """A key for each column of a row. A hash holds the campaign of each ad."""
 
     def __init__(self, tape: TapeSpec) -> None:
-        self._population = population_of(tape)
+        self._tape = tape
 
     keys: Sequence[str] = value_names()
     parts: Sequence[Mapping[str, str]] = tuple({VALUE: name} for name in value_names())
@@ -50,7 +74,7 @@ class EtlResults:
 
     @property
     def tables(self) -> Tables:
-        return Tables(self._population.ad_to_campaign, {"campaigns": self._population.campaign_ids})
+        return Tables(hashes={ADS: campaigns_of(self._tape)})
 
 
 class Etl:
@@ -60,10 +84,10 @@ class Etl:
     keys = frozenset({"campaigns", "window"})
 
     def codec(self, tape: TapeSpec) -> EtlCodec:
-        return EtlCodec(population_of(tape), tape.campaigns)
+        return EtlCodec(shipped(AD_IMPRESSIONS).codec(tape))
 
     def oracle(self, spec: RunSpec) -> EtlOracle:
-        return EtlOracle(spec)
+        return EtlOracle(spec.window_ms, [*campaigns_of(spec.tape).values()])
 
     def results(self, tape: TapeSpec) -> EtlResults:
         return EtlResults(tape)

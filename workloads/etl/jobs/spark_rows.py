@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows 
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_stream import read_records, run_query, start
 
+ADS = "ads"  # the hash in Redis with the campaign of each ad
 TABLE = "events"
 ID, HOUR, TIME, CAMPAIGN, TYPE = "event_id", "hour", "event_time", "campaign_id", "event_type"
 COLUMNS = f"{ID} BIGINT, {TIME} TIMESTAMP, {CAMPAIGN} STRING, {TYPE} STRING, {HOUR} TIMESTAMP"
@@ -47,7 +47,8 @@ def main(config_path: str, sinks: Mapping[str, Sink], create: Callable[[SparkSes
 
     def begin(session: SparkSession, config: Config) -> StreamingQuery:
         create(session, config)
-        rows = rows_of(read_records(session, config), read_ads(connect(config)), config["window_ms"])
+        ads = cast(dict[str, str], connect(config).hgetall(ADS))
+        rows = rows_of(read_records(session, config), ads, config["window_ms"])
         sink = sinks[config["sink"]]
         if isinstance(sink, Batches):
             return start(rows, config, by_steps(sink.steps, config), mode="append")
