@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from generators.disorder import PRESETS
@@ -16,11 +18,13 @@ from harness.evidence.ledger import Ledger
 from harness.evidence.observed import folded
 from harness.judging import lateness
 from harness.model import TapeSpec
+from harness.results.parquet import committed
 from harness.selftest import by_hand
 from tests.quick.tapes import specs
 from tests.quick.workloads.test_oracle import EPOCH_MS, log_of, messages_of
 from workloads.ad_impressions.schema import population_of
 from workloads.base import Kind
+from workloads.etl.jobs import reference
 from workloads.etl.oracle import CAMPAIGN, HOUR, ROWS, TIME, TYPE
 from workloads.registry import codec_of, oracle_of
 from workloads.text_values import text_value
@@ -86,3 +90,43 @@ def test_no_event_is_too_late_for_its_row():
 
     assert not counted.permitted.any()
     assert {value.kind for value in oracle.values} == {Kind.COUNT, Kind.PER_EVENT}
+
+
+HOUR_MS = 10_000
+ROW_1, ROW_2, ROW_3 = (reference.CleanRow(n, 20_000 + 5_000 * n, "c", "view") for n in range(3))
+
+
+def test_a_batch_of_the_reference_job_is_there_when_its_list_is(tmp_path):
+    table = reference.Table(tmp_path, HOUR_MS)
+    assert table.done() == (0, {})
+    table.commit(0, [ROW_1, ROW_2, ROW_3], {0: 2, 1: 1})
+    reference.Table(tmp_path, HOUR_MS)._write(1, 20_000, [ROW_1])  # and a crash before the list
+
+    assert reference.Table(tmp_path, HOUR_MS).done() == (1, {0: 2, 1: 1})
+    files = [Path(name).relative_to(tmp_path) for name in committed(tmp_path / "_spark_metadata")]
+    hours = "hour=1970-01-01 00%3A00%3A20", "hour=1970-01-01 00%3A00%3A30"
+    assert files == [Path(hour, "batch-000000.parquet") for hour in hours]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        b"",
+        b"{",
+        b"[]",
+        b'{"ad_id": "a", "event_type": "view"}',
+        b'{"ad_id": "a", "event_type": null, "event_time": "1"}',
+        b'{"ad_id": "a", "event_type": "view", "event_time": "yesterday"}',
+        b'{"ad_id": "b", "event_type": "view", "event_time": "1"}',
+        b'{"ad_id": "\xff", "event_type": "view", "event_time": "1"}',
+    ],
+)
+def test_a_dirty_record_is_dropped(value):
+    assert reference.cleaned(b"1f", value, {"a": "c"}) is None
+
+
+def test_a_clean_record_is_a_row():
+    value = b'{"event_time": "7", "more": 1, "ad_id": "a", "event_type": "view"}'
+
+    assert reference.cleaned(b"1f", value, {"a": "c"}) == (31, 7, "c", "view")
