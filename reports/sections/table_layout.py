@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness.host.disk_space import size_in_words
 from harness.measuring.measurement import TableLayout
 from harness.measuring.table_layout import SMALL_BYTES, partitions_of
 from harness.util.texts import many
@@ -22,7 +21,7 @@ def section(evidence: Evidence) -> Section | None:
             each.name or "(no partition)",
             f"{each.files:,}",
             f"{each.rows:,}",
-            *map(size_in_words, (each.smallest_bytes, each.median_bytes, each.largest_bytes)),
+            *map(_size, (each.smallest_bytes, each.median_bytes, each.largest_bytes)),
         )
         for each in partitions_of(evidence)
     )
@@ -33,6 +32,10 @@ def in_words(found: TableLayout) -> str:
     small = "all of them" if found.small == found.files else f"{found.small:,} of them"
     return (
         f"{many(found.files, 'file')} in {many(found.partitions, 'partition')}, up to {found.most_in_one:,} in one, "
-        f"{many(found.median_rows, 'row')} and {size_in_words(found.median_bytes)} each (median); {small} below "
-        f"{size_in_words(SMALL_BYTES)}"
+        f"{many(found.median_rows, 'row')} and {_size(found.median_bytes)} each (median); {small} below "
+        f"{_size(SMALL_BYTES)}"
     )
+
+
+def _size(size: int) -> str:
+    return f"{size / 1024:,.1f} KiB" if size < SMALL_BYTES else f"{size / SMALL_BYTES:,.0f} MiB"
