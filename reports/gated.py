@@ -27,6 +27,7 @@ ABOUT_STORED = (
     "the job of {at}. That is weaker than a base on the same machine, because a different machine "
     "cancels out only if it affects both engines equally. Each interval includes the errors of both jobs."
 )
+TIMES = " times"
 BROKEN_OFF = "the gate was aborted before its end"
 
 
@@ -112,7 +113,8 @@ def _commits(folder: Folder) -> Mapping[str, str]:
 def row(effect: Effect) -> tuple[str, ...]:
     head, control = effect.head, effect.control
     written = times if effect.threshold == ANY else percent
-    within = f"{written(head.low)} to {written(head.high)}"
+    low, high = written(head.low), written(head.high)
+    within = f"{low.removesuffix(TIMES)} to {high.removesuffix(TIMES)}"
     detectable = f"{effect.detectable:.1%}"
     return effect.metric, written(head.estimate), within, percent(control.estimate), detectable, effect.answer.value
 
@@ -123,7 +125,7 @@ def percent(ratio: float) -> str:
 
 def times(ratio: float) -> str:
     """Write a ratio as a multiple, for two engines that are not expected to be equal."""
-    return f"{ratio:.4g} times"
+    return f"{ratio:.4g}{TIMES}"
 
 
 REACH, HALF = 2, 10  # to each side of a line: thresholds, and characters

@@ -36,7 +36,7 @@ def read(folder: Folder) -> Record:
     asked: PairsRequest = folder.part("asked", PairsRequest)
     numbered = list(enumerate(pairing.all_of(asked, folder.load("progress", list[Progress])), 1))
     over = [(number, each) for number, each in numbered if each.is_over(asked.budget_s)]
-    pairs = (pairing.measured(each, _rounds(folder, number, each), asked.settings.seed) for number, each in over)
+    pairs = (pairing.measured(each, _rounds(folder, number, each)) for number, each in over)
     missing = tuple(each.pair for _, each in numbered if not each.is_over(asked.budget_s))
     machine: dict[str, Any] = folder.load("environment", dict[str, Any])
     return Record(folder, asked, machine, Paired(asked.labels, tuple(pairs), missing))

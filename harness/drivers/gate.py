@@ -204,5 +204,4 @@ class _Gate:
         return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
 
     def _effects(self, declined: str = "") -> tuple[Effect, ...]:
-        asked, seed = self.asked, self.settings.seed
-        return gate.effects(self.rounds, asked.threshold, self.look, seed, declined, stored=self.stored)
+        return gate.effects(self.rounds, self.asked.threshold, self.look, declined, stored=self.stored)

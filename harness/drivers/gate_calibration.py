@@ -117,6 +117,6 @@ def _answer(experiment: Folder, asked: CalibrationRequest, took: Sequence[Took])
     fit = max(FEWEST_STARTS, min(int(asked.budget_s / each_s), asked.settings.most_starts))
     starts = [list(kept(_file(experiment, number))) for number in range(1, len(took) + 1)]
     rates = tuple(calibrate.table(starts, fit, asked.settings.seed))
-    differ = calibrate.starts_differ(starts), calibrate.rounds_differ(starts)
+    differ = calibrate.differ(starts)
     rounds = min(len(each) // len(ARMS) for each in starts)
     return Calibrated(rates, *differ, rounds, len(took), fit)

@@ -190,7 +190,8 @@ class Side:
         self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
         self._ends: list[int] = []  # the progress it had to report at the end of each round
         self._fell_idle = True
-        self._begun, self._woken_ms = self._settled, 0
+        self._paused = self._begun = self._settled
+        self._woken_ms = 0
         self._froze_s = self._frozen_s = 0.0
         self._pinned: set[int] = set()  # threads
 
@@ -250,11 +251,12 @@ class Side:
         return not self._fell_idle
 
     def wave(self, stretches: int) -> float:
-        """Send stretches at once, wait until they are done, and return the seconds."""
-        sent = self._send(self.written(stretches))
-        took_s = (self._await_done(self._owed) - sent.begun_ms) / 1000
+        """Send stretches at once, wait until they are done, and return the CPU seconds."""
+        before = self._used()
+        self._send(self.written(stretches))
+        self._await_done(self._owed)
         self._settled = self._with_work(self._await_idle())
-        return max(took_s, LEAST_S)
+        return max(self._settled.cpu_s_since(before), LEAST_S)
 
     def strike(self) -> None:
         """Send bursts until a planned fault has struck and is settled. The judge checks whether it landed.
@@ -273,6 +275,13 @@ class Side:
             self._owed += self.run.views(stretches)
         self.run.stretches += stretches
         return self._load.write(self.run.stretches * STRETCH_MS)
+
+    def collect_garbage(self) -> None:
+        """Let each round begin with the same heap: a collector's cycle over a full heap costs a fifth of a round, and
+        would be in one round of three by chance.
+        """
+        self._paused = self._used()
+        self._work.collect_garbage()
 
     def send(self, written: list[Slice]) -> Sent:
         """Send a burst while the engine is frozen, so that an engine with batches takes all of it as one.
@@ -304,8 +313,8 @@ class Side:
             events=sent.events,
             cpu_s=self._settled.cpu_s - begun.cpu_s,
             compiling_s=self._settled.compiling_s - begun.compiling_s,
-            idle_s=begun.at_s - before.at_s,
-            idle_cpu_s=begun.cpu_s_since(before),
+            idle_s=self._paused.at_s - before.at_s,
+            idle_cpu_s=self._paused.cpu_s_since(before),
             took_ms=done_ms - self._woken_ms,
             billed_ms=(self._settled.at_s - begun.at_s - self._frozen_s) * 1000,
             memory_bytes=self._most_memory_bytes,

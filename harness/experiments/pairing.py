@@ -170,7 +170,7 @@ def triangle(engines: tuple[str, str, str], sides: Sequence[Measured]) -> Triang
     """Compare a/b times b/c with a/c. Errors of the three add up, with the fewest starts' certainty."""
     ab, bc, ac = (each.ratio for each in sides if each.ratio)
     error = hypot(ab.error, bc.error, ac.error)
-    fewest = min(each.counted for each in sides)
+    fewest = min(each.counted for each in sides) - 1
     return Triangle(engines, within(ab.estimate * bc.estimate / ac.estimate, error, fewest, LEVEL))
 
 
@@ -211,7 +211,7 @@ def refuse_count(engines: Sequence[str]) -> None:
         )
 
 
-def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured:
+def measured(progress: Progress, rounds: Sequence[Round]) -> Measured:
     """Compare the two sides of a pair over its starts. A wrong count has no cost."""
     pair, judged = progress.pair, progress.judged
     runs = tuple(each.run for each in judged.values())
@@ -228,7 +228,7 @@ def measured(progress: Progress, rounds: Sequence[Round], seed: int) -> Measured
     logs = [list(np.log(each[pair.first]) - np.log(each[pair.second])) for each in starts]
     if len(logs) < FEWEST:
         return Measured(pair, Outcome.UNKNOWN, _too_few(progress, len(logs)), runs=runs)
-    seen = ratio(logs, seed)
+    seen = ratio(logs)
     costs = tuple(median(value for each in starts for value in each[side]) for side in pair.sides)
     found = seen.within(LEVEL)
     notes = (*progress.oddities, *_notes(pair, rounds, seen))

@@ -69,7 +69,7 @@ class Kind:
     moments: tuple[str, ...] = ANY_MOMENT
     links: tuple[str, ...] = ()  # services to reach through a proxy: the one in its option `link`, or all
     brokers: int = 1  # brokers that an embedded Kafka needs for it
-    own_disk: bool = False  # the checkpoint must be on a separate small disk
+    own_disk: str = ""  # what must be on a separate small disk: "checkpoint" or "postgresql"
     reshape: Callable[[TapeSpec, FaultSpec, Kind], TapeSpec] | None = None  # input faults change the tape
     family: str = ""  # the catalogue has it from the file
 

@@ -441,6 +441,6 @@ KINDS = (
         disk_full,
         needs="a local checkpoint of Spark, and the right to mount a tmpfs",
         options={"for": "5s"},
-        own_disk=True,
+        own_disk="checkpoint",
     ),
 )

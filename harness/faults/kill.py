@@ -93,14 +93,14 @@ class _Kill(Course):
         self._phase = Phase.OVER
 
 
-class KillAtPoint(_Kill):
-    """A kill at c1, c2 or c3, where the job is held until then."""
+class Replayed(_Kill):
+    """The proof of a kill in the middle of a batch: it was not committed, and was committed afterwards."""
 
     _plan: bytes | None = None
 
-    def _wait(self, now: Moment) -> None:
-        if self._has_come(now):
-            self._kill(now.engine)
+    def _where(self) -> str:
+        """Return where the batch was, as the end of `batch 3 was ...`."""
+        raise NotImplementedError
 
     def _bring_back(self, engine: Engine) -> None:
         assert self._batch is not None
@@ -109,7 +109,7 @@ class KillAtPoint(_Kill):
         self._landed = not committed
         state = "committed" if committed else "not committed"
         plan = "planned" if self._plan is not None else "planned as far as the engine reports"
-        self._proof.append(f"batch {self._batch} was at {self._spec.when.point}, {plan} and {state}, when it died")
+        self._proof.append(f"batch {self._batch} was {self._where()}, {plan} and {state}, when it died")
         self._restart(engine)
 
     def _watch(self, now: Moment) -> None:
@@ -124,6 +124,17 @@ class KillAtPoint(_Kill):
             self._proof.append(f"after the restart the engine reported batch {self._batch} as done")
         self._over()
 
+
+class KillAtPoint(Replayed):
+    """A kill at c1, c2 or c3, where the job is held until then."""
+
+    def _wait(self, now: Moment) -> None:
+        if self._has_come(now):
+            self._kill(now.engine)
+
+    def _where(self) -> str:
+        return f"at {self._spec.when.point}"
+
     def _why_not(self) -> str:
         if not self._armed:
             return super()._why_not()
@@ -134,8 +145,8 @@ class KillAtPoint(_Kill):
         )
 
 
-class KillBetweenBatches(_Kill):
-    """A kill at c4: committed, and the next batch not planned. A separate thread hunts for that moment."""
+class Hunted(_Kill):
+    """A kill at a moment that lasts some milliseconds. A separate thread hunts for it."""
 
     def __init__(self, spec: FaultSpec) -> None:
         super().__init__(spec)
@@ -143,7 +154,14 @@ class KillBetweenBatches(_Kill):
         self._called_off = False
         self._missed = 0
         self._error: Exception | None = None
-        self._plan: bytes | None = None
+
+    def prepare(self, now: Moment) -> None:
+        """Called once, before the hunt."""
+        raise NotImplementedError
+
+    def look(self, engine: Engine) -> None:
+        """Look once, and kill the engine if this is the moment. Called in the thread."""
+        raise NotImplementedError
 
     def poll(self, now: Moment) -> None:
         if self._error:
@@ -158,21 +176,36 @@ class KillBetweenBatches(_Kill):
 
     def _wait(self, now: Moment) -> None:
         if self._hunter is None and self._waiting.is_over(now):
-            now.engine.arm(self._spec.when.point, self._spec.when.batch)
-            self._hunter = threading.Thread(target=self._hunt, args=(now.engine,), name="fault-c4", daemon=True)
+            self.prepare(now)
+            name = f"fault-{self._spec.action}"
+            self._hunter = threading.Thread(target=self._hunt, args=(now.engine,), name=name, daemon=True)
             self._hunter.start()
 
     def _hunt(self, engine: Engine) -> None:
-        tried = -1
         try:
             while not self._called_off and self._phase is Phase.WAITING:
-                reached = engine.reached()
-                if reached and reached.batch > tried and engine.committed(reached.batch):
-                    tried = reached.batch
-                    self._strike(engine, tried)
+                self.look(engine)
                 time.sleep(HUNT_EVERY_S)
         except Exception as error:  # noqa: BLE001  (raised again by `poll`, in the run's thread)
             self._error = error
+
+
+class KillBetweenBatches(Hunted):
+    """A kill at c4: committed, and the next batch not planned."""
+
+    def __init__(self, spec: FaultSpec) -> None:
+        super().__init__(spec)
+        self._tried = -1
+        self._plan: bytes | None = None
+
+    def prepare(self, now: Moment) -> None:
+        now.engine.arm(self._spec.when.point, self._spec.when.batch)
+
+    def look(self, engine: Engine) -> None:
+        reached = engine.reached()
+        if reached and reached.batch > self._tried and engine.committed(reached.batch):
+            self._tried = reached.batch
+            self._strike(engine, reached.batch)
 
     def _strike(self, engine: Engine, batch: int) -> None:
         engine.freeze()

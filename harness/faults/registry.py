@@ -19,9 +19,13 @@ from harness.faults import (
     kill,
     network,
     postgresql,
+    postgresql_disk,
+    postgresql_replica,
     process,
     reader,
     redis,
+    table,
+    table_kill,
 )
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
@@ -36,7 +40,8 @@ FAMILIES = {
     "kafka": (*kafka.KINDS, *kafka_replicas.KINDS),
     "process": process.KINDS,
     "redis": redis.KINDS,
-    "postgresql": postgresql.KINDS,
+    "postgresql": (*postgresql.KINDS, *postgresql_replica.KINDS, *postgresql_disk.KINDS),
+    "table": (*table_kill.KINDS, *table.KINDS),
     "reader": reader.KINDS,
     "network": network.KINDS,
     "checkpoint": checkpoint.KINDS,
@@ -70,7 +75,7 @@ def middle(manifest: EngineManifest, duration_ms: int) -> str:
 
 
 def links(fault: FaultSpec) -> set[str]:
-    """Return the services, "kafka" or "redis", that the engine must reach through a proxy for this plan."""
+    """Return the services, such as "kafka", that the engine must reach through a proxy for this plan."""
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
 
 
@@ -79,9 +84,10 @@ def brokers(fault: FaultSpec) -> int:
     return max((FAULTS[leaf.action].brokers for leaf in fault.leaves if leaf.action in FAULTS), default=1)
 
 
-def wants_own_disk(fault: FaultSpec) -> bool:
-    """Return whether this plan needs the checkpoint on a separate disk."""
-    return any(FAULTS[leaf.action].own_disk for leaf in fault.leaves if leaf.action in FAULTS)
+def own_disks(fault: FaultSpec) -> set[str]:
+    """Return what this plan needs on separate disks, "checkpoint" or "postgresql"."""
+    disks = {FAULTS[leaf.action].own_disk for leaf in fault.leaves if leaf.action in FAULTS}
+    return disks - {""}
 
 
 def _links(leaf: FaultSpec, kind: Kind) -> tuple[str, ...]:

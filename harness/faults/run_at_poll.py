@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from redis import Redis
@@ -54,10 +55,11 @@ class Field:
     results: Redis  # the harness's own connection
     keys: Sequence[str]  # those that may hold results
     put_back: Callable[[Redis], None]  # restores our data that a job reads into an emptied Redis; no results
-    links: Mapping[str, Link] = field(default_factory=dict)  # "kafka", "redis": the connections through a proxy
+    links: Mapping[str, Link] = field(default_factory=dict)  # by service: the connections through a proxy
     log: Log | None = None
     disk: SmallDisk | None = None  # the checkpoint's separate disk, if any
     postgresql: EmbeddedPostgres | None = None  # for results in `sql`
+    table: Path | None = None  # the folder of results in `delta`, `iceberg` or `parquet`
 
 
 @dataclass(frozen=True)

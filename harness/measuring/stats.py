@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import cos, exp, lgamma, log, log1p, pi, sin, sqrt, tan
+from math import atan, cos, exp, lgamma, log, log1p, pi, sin, sqrt, tan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,22 +82,29 @@ class Ratio:
 
 
 def student(level: float, freedom: int) -> float:
-    """Return the two-sided quantile of Student's t (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+    """Return the two-sided quantile of Student's t.
 
     A mean lies within this many standard errors at this level, if the errors are estimated from few values.
     """
+    return sqrt(freedom) * tan(_root(lambda share: _student_within(share, freedom) - level) * pi / 2)
 
-    def within(share: float) -> float:
-        angle = share * pi / 2
-        term = cos(angle) if freedom % 2 else 1.0
-        terms = 0.0 if freedom == 1 else term
-        for n in range(2 + freedom % 2, freedom - 1, 2):
-            term *= (n - 1) / n * cos(angle) ** 2
-            terms += term
-        whole = sin(angle) * terms
-        return (angle + whole) * 2 / pi if freedom % 2 else whole
 
-    return sqrt(freedom) * tan(_root(lambda share: within(share) - level) * pi / 2)
+def student_chance(errors: float, freedom: int) -> float:
+    """Return the probability that a mean of nothing lies more than so many standard errors above 0."""
+    inside = _student_within(atan(abs(errors) / sqrt(freedom)) * 2 / pi, freedom)
+    return (1 - inside) / 2 if errors >= 0 else (1 + inside) / 2
+
+
+def _student_within(share: float, freedom: int) -> float:
+    """Abramowitz and Stegun, 26.7.3 and 26.7.4; `share` is the angle as a share of a right one."""
+    angle = share * pi / 2
+    term = cos(angle) if freedom % 2 else 1.0
+    terms = 0.0 if freedom == 1 else term
+    for n in range(2 + freedom % 2, freedom - 1, 2):
+        term *= (n - 1) / n * cos(angle) ** 2
+        terms += term
+    whole = sin(angle) * terms
+    return (angle + whole) * 2 / pi if freedom % 2 else whole
 
 
 def holm(chances: Sequence[float], alpha: float) -> list[float]:

@@ -17,7 +17,8 @@ import java.util.Map;
 
 /**
  * Reports how many bytes all threads of its JVM have allocated, except its own thread. It answers on a socket, and
- * writes a file ten times a second, which remains when the JVM has ended.
+ * writes a file ten times a second, which remains when the JVM has ended. On a second socket it collects the garbage
+ * before it answers.
  *
  * <p>Its argument is a folder; file and socket are named by the process and the time of its start. An error here must
  * never reach the job.
@@ -73,18 +74,25 @@ public final class AllocatedBytes implements Runnable {
         Path file = Path.of(place);
         try (FileChannel last = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
                 ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+                ServerSocketChannel collector = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
                 Selector selector = Selector.open()) {
             publish(last);
-            server.bind(UnixDomainSocketAddress.of(place + ".socket"));
-            server.configureBlocking(false);
-            server.register(selector, SelectionKey.OP_ACCEPT);
+            listen(collector, ".collect", selector);
+            listen(server, ".socket", selector);
             while (true) {
                 selector.select(PERIOD_MS);
                 selector.selectedKeys().clear();
                 publish(last);
-                reply(server);
+                reply(server, false);
+                reply(collector, true);
             }
         }
+    }
+
+    private void listen(ServerSocketChannel server, String suffix, Selector selector) throws IOException {
+        server.bind(UnixDomainSocketAddress.of(place + suffix));
+        server.configureBlocking(false);
+        server.register(selector, SelectionKey.OP_ACCEPT);
     }
 
     private void publish(FileChannel last) {
@@ -97,9 +105,12 @@ public final class AllocatedBytes implements Runnable {
         }
     }
 
-    private void reply(ServerSocketChannel server) {
+    private void reply(ServerSocketChannel server, boolean collects) {
         try (SocketChannel client = server.accept()) {
             if (client != null) {
+                if (collects) {
+                    System.gc();
+                }
                 client.write(answer.clear().putLong(told).flip());
             }
         } catch (IOException error) {

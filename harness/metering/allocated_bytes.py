@@ -1,5 +1,7 @@
 """Measure exactly how many bytes the threads of JVMs have allocated, by an agent in each JVM (AllocatedBytes.java).
 
+The agent also collects garbage on request, so that a JVM begins what is measured with an empty heap.
+
 Without an agent, HotSpot's `Thread.print -e` (attach protocol) rounds to whole megabytes, or gigabytes from 10 GB on,
 stops all threads, and omits those that ended. An agent needs a JDK, whose javac compiles it once.
 
@@ -34,7 +36,8 @@ COMPILE_DEADLINE_S = 120
 WARNINGS_TO_STDERR = ("-Xlog:all=off:stdout", "-Xlog:all=warning:stderr")
 ANSWER_S = 1.0  # a frozen JVM accepts the connection, but sends nothing
 ANSWER = ">q"
-SOCKET = ".socket"
+SOCKET, COLLECT = ".socket", ".collect"
+COLLECTED_S = 30.0  # several JVMs collect at the same time on one core
 SHORT = "/tmp"  # and not TMPDIR: the path of a socket has 107 characters at most
 
 
@@ -65,6 +68,11 @@ class Agents:
             f"the JVM with pid {min(silent)} has not reported yet" if silent else "" if told else "there is no JVM"
         )
         return None if self.reason else sum(allocated for _, allocated in told)
+
+    def collect(self) -> None:
+        """Collect the garbage of all JVMs, and wait for it. One that has ended or is frozen is left alone."""
+        for path in self._folder.glob(f"*{COLLECT}"):
+            _asked(path, COLLECTED_S)
 
     def _told(self) -> Iterator[tuple[int, int]]:
         """Yield the process and the bytes of each JVM. One that has ended left a file."""
@@ -114,10 +122,10 @@ def _compile(javac: Path, place: Path, jar: Path) -> None:
     part.replace(jar)
 
 
-def _asked(path: Path) -> bytes:
+def _asked(path: Path, within_s: float = ANSWER_S) -> bytes:
     """Ask a JVM; b"" if it has ended or is frozen."""
     with socket.socket(socket.AF_UNIX) as plug:
-        plug.settimeout(ANSWER_S)
+        plug.settimeout(within_s)
         try:
             plug.connect(str(path))
             return plug.recv(struct.calcsize(ANSWER))

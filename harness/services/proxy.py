@@ -1,6 +1,6 @@
 """A TCP proxy between an engine and one service, which manipulates the traffic on command; a separate program.
 
-    python -m harness.services.proxy redis|kafka       one JSON line on its output has the ports it listens on
+    python -m harness.services.proxy redis|kafka|postgresql    one JSON line on its output has the ports it listens on
 
 A Toxic describes the manipulation of one direction. It takes effect at once for all connections, also those that were
 already open. Nothing is persisted: when the proxy dies, its connections drop and only the engine's route is gone.
@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from harness.services.postgresql_wire import Commits
 from harness.services.resp import Conversation, writes
 
 LOOPBACK = "127.0.0.1"
@@ -48,7 +49,7 @@ class Toxic:
     gap_ms: float = 0.0  # ... with a pause after each
     swallow: bool = False  # drop all bytes silently
     cut_after_bytes: int = 0  # cut the connection after so many bytes
-    lose_reply: bool = False  # writes are executed, their replies dropped and the connection reset (Redis)
+    lose_reply: bool = False  # writes are executed, their replies dropped and the connection reset
     times: int = 0  # cut or lose this often, over all connections, then stop
 
     def piece_bytes(self) -> int:
@@ -78,15 +79,16 @@ class Statistics:
     troubled: bool = False  # a toxic is in force
     passed: Mapping[str, int] = field(default_factory=dict)  # bytes by side
     swallowed: Mapping[str, int] = field(default_factory=dict)
-    answered: Mapping[str, int] = field(default_factory=dict)  # Redis commands by name whose reply was delivered
-    unanswered: Mapping[str, int] = field(default_factory=dict)  # ... complete requests whose reply was not delivered
+    # By name, commands of Redis whose reply was delivered, and commits that PostgreSQL confirmed.
+    answered: Mapping[str, int] = field(default_factory=dict)
+    unanswered: Mapping[str, int] = field(default_factory=dict)  # ... and was not delivered
 
 
 class Proxy:
     """All connections of one link, and their toxics."""
 
     def __init__(self, link: str) -> None:
-        self.speaks_redis = link == "redis"
+        self.protocol = link
         self.toxics = dict.fromkeys(SIDES, Toxic())
         self.setting = 0  # counts how often a toxic was set: each time restarts the byte count
         self.passed: Counter[str] = Counter()
@@ -179,7 +181,8 @@ class Tunnel:
             Pump(proxy, self, "request", engine[0], service[1]),
             Pump(proxy, self, "reply", service[0], engine[1]),
         )
-        self._conversation = Conversation(proxy.answered, proxy.unanswered) if proxy.speaks_redis else None
+        self._conversation = Conversation(proxy.answered, proxy.unanswered) if proxy.protocol == "redis" else None
+        self._commits = Commits() if proxy.protocol == "postgresql" else None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.spoilt = False  # bytes are missing within the stream
@@ -235,6 +238,14 @@ class Tunnel:
         if self.robbed:
             self._look_again()
 
+    def arrived(self, data: bytes) -> None:
+        """Read the replies of PostgreSQL before they pass: the next one may be the one to drop."""
+        for name in self._commits.feed(data) if self._commits else ():
+            self.robbed |= not self.ending and self._proxy.may_rob()
+            (self._proxy.unanswered if self.ending else self._proxy.answered)[name] += 1
+        if self._commits and self.robbed:
+            self._look_again()
+
     def _look_again(self) -> None:
         if self._timer:
             self._timer.cancel()
@@ -242,7 +253,7 @@ class Tunnel:
 
     def _end_robbery(self) -> None:
         """Abort if all requests have been executed by now; otherwise the next reply schedules this again."""
-        if self._conversation and self._conversation.quiet:
+        if (said := self._conversation or self._commits) and said.quiet:
             self._proxy.strike()
             self.abort()
 
@@ -291,6 +302,8 @@ class Pump:
 
     async def _pass(self, data: bytes) -> None:
         """Read the toxic for each piece, so that a change takes effect at once."""
+        if self._side == "reply":
+            self._tunnel.arrived(data)
         while data and not self._cut:
             toxic = self._toxic
             if toxic.swallow or (self._side == "reply" and self._tunnel.ending):

@@ -59,18 +59,21 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
 
 def fitted_table(rows: Sequence[Sequence[str]], header: Sequence[str], width: int | None) -> str:
     """Lay out a table for a known width; None: no limit."""
-    widths = _fitted([max(len(row[i]) for row in [header, *rows]) for i in range(len(header))], width)
+    cells = [max((len(row[i]) for row in rows), default=0) for i in range(len(header))]
+    whole = [max([cell, *map(len, name.split())]) for name, cell in zip(header, cells, strict=True)]
+    widths = _fitted([max(len(name), cell) for name, cell in zip(header, cells, strict=True)], width, whole)
     lines: list[str] = []
     for row in [header, *rows]:
-        cells = [textwrap.wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, widths, strict=True)]
-        for parts in zip_longest(*cells, fillvalue=""):
+        wrapped = [textwrap.wrap(cell, w, break_on_hyphens=False) or [""] for cell, w in zip(row, widths, strict=True)]
+        for parts in zip_longest(*wrapped, fillvalue=""):
             lines.append("  ".join(part.ljust(w) for part, w in zip(parts, widths, strict=True)).rstrip())
     return "\n".join(lines)
 
 
-def _fitted(widths: Sequence[int], room: int | None) -> list[int]:
-    """The widest column shrinks first, down to a least width."""
+def _fitted(widths: Sequence[int], room: int | None, whole: Sequence[int]) -> list[int]:
+    """Headers are wrapped first, because that costs one line. Then the widest column shrinks, down to a least width."""
     fitted = [max(1, width) for width in widths]
     while room is not None and sum(fitted) + 2 * (len(fitted) - 1) > room and max(fitted) > NARROWEST:
-        fitted[fitted.index(max(fitted))] -= 1
+        spare = [width - need for width, need in zip(fitted, whole, strict=True)]
+        fitted[spare.index(max(spare)) if max(spare) > 0 else fitted.index(max(fitted))] -= 1
     return fitted

@@ -11,6 +11,8 @@ from tests.engines.test_runs import EXAMPLES, SHORT, check, run
 from tests.engines.trial import in_batches_of
 
 KILL, FORGET = "kill@c3:batch=3", "checkpoint-delete-commit@offset>=40%"
+UNANSWERED, LOST_REPLY = "table-kill-committed@offset>=20%", "postgresql-reset-reply@offset>=20%"
+UPKEEP = "table-compact@offset>=20%; table-vacuum@now; table-writer(for=1s)@now"
 # Engine, sink, a fault that makes a batch run again, and whether the table then holds it twice.
 WAYS = (
     ("spark-postgresql", "upsert-add", KILL, True),
@@ -26,6 +28,17 @@ WAYS = (
     ("spark-iceberg", "native", FORGET, False),
     ("spark-parquet", "append", KILL, True),
     ("spark-parquet", "native", FORGET, False),
+    ("spark-delta", "native", UNANSWERED, False),
+    ("spark-delta", "append", UNANSWERED, True),
+    ("spark-delta", "merge-totals", UPKEEP, False),
+    ("spark-delta", "append-txn", "table-kill-written@offset>=20%", False),
+    ("spark-iceberg", "native", UNANSWERED, False),
+    ("spark-iceberg", "append", UNANSWERED, True),
+    ("spark-parquet", "native", UNANSWERED, False),
+    ("spark-parquet", "append", UNANSWERED, True),
+    ("spark-postgresql", "append", LOST_REPLY, True),
+    ("spark-postgresql", "upsert-fenced", LOST_REPLY, False),
+    ("spark-postgresql", "upsert-totals", "postgresql-deadlock@offset>=20%", False),
 )
 
 pytestmark = pytest.mark.timeout(900)  # on first use packages and jars are fetched
@@ -50,6 +63,16 @@ def test_each_way_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine
 
     assert answer["verdict"] == ("FAIL" if is_twice else "PASS"), answer["sentence"]
     assert answer["words"] == (["duplicated"] if is_twice else [])
+
+
+@pytest.mark.thorough
+def test_what_a_promoted_replica_lacks_is_lost(tmp_path, served):
+    asked = "--engine", "spark-postgresql", "--sink", "append", "--fault", "postgresql-promote(for=1s)@offset>=20%"
+    answer = run(tmp_path, *SHORT, *in_batches_of(5_000), *served, *asked)
+
+    assert answer["verdict"] == "FAIL", answer["sentence"]
+    assert "lost" in answer["words"]
+    assert check(answer, "fault")["outcome"] == "PASS"
 
 
 @pytest.mark.thorough

@@ -34,9 +34,9 @@ def program(java, tmp_path_factory):
 
 
 @contextmanager
-def allocating(work, java, program, *mebibytes):
+def allocating(work, java, program, *mebibytes, options=()):
     """When both threads have."""
-    env = {**os.environ, "JAVA_TOOL_OPTIONS": " ".join(work.java_options)}
+    env = {**os.environ, "JAVA_TOOL_OPTIONS": " ".join((*work.java_options, *options))}
     command = [str(java), "-cp", str(program), "Allocates", *map(str, mebibytes)]
     jvm = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     with jvm:
@@ -66,6 +66,17 @@ def test_bytes_of_a_thread_that_ended_and_of_a_jvm_that_was_killed_are_told(work
     with allocating(work, java, program, 0, ENDS) as second:
         both = work.read([second.pid], [second.pid]).allocated_bytes
         assert both == pytest.approx((ENDS + LIVES + ENDS) * MIB, rel=0.01)
+
+
+def test_garbage_is_collected_on_request_and_the_jvm_is_counted_on(work, java, program, tmp_path):
+    log = tmp_path / "gc.log"
+    with allocating(work, java, program, ENDS, LIVES, options=[f"-Xlog:gc:file={log}"]) as jvm:
+        before = work.read([jvm.pid], [jvm.pid]).allocated_bytes
+        assert "System.gc()" not in log.read_text()
+        work.collect_garbage()
+        assert "System.gc()" in log.read_text()
+        assert work.read([jvm.pid], [jvm.pid]).allocated_bytes == pytest.approx(before, rel=0.001)
+    work.collect_garbage()  # the JVM has ended, and nothing waits for it
 
 
 def test_a_jvm_without_the_agent_is_no_zero(work, java, program):

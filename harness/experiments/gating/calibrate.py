@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import exp, log
-from statistics import fmean, median, stdev
+from math import exp
+from statistics import fmean
 
 import numpy as np
 
 from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, effect, effects, looks
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side, idle_of
+from harness.measuring.ratio_by_start import compare
 from harness.measuring.stats import binomial_bounds
 
 Start = Sequence[Round]  # of all arms, which were started together
@@ -105,32 +106,31 @@ def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GAT
 def costs(starts: Sequence[Start], arm: Arm) -> float:
     """Compute an arm's cost relative to the sides without a change. For "no change", the last of these is the arm."""
     name, plain = (arm.name, UNCHANGED) if arm.more else (UNCHANGED[-1].name, UNCHANGED[:-1])
-    differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in _log_medians(starts)]
+    differ = [medians[name] - fmean(medians[each.name] for each in plain) for medians in _in_each_start(starts)]
     return exp(fmean(differ))
 
 
-def starts_differ(starts: Sequence[Start]) -> float:
-    """Compare two sides without a change."""
-    return stdev(each[HEAD] - each[BASE] for each in _log_medians(starts))
+def differ(starts: Sequence[Start]) -> tuple[float, float]:
+    """Compare two sides without a change: return how much starts differ, and how much rounds within a start."""
+    idle = idle_of([*chain.from_iterable(starts)], SIDES)
+    logs = [np.log([by_side(start, SIDES, COST, idle)[side] for side in SIDES]) for start in starts]
+    [found] = compare(logs, [(-1.0, 1.0, 0.0)])
+    return found.starts_differ, found.rounds_differ
 
 
-def rounds_differ(starts: Sequence[Start]) -> float:
-    """Compare the same two within a start."""
-    within, idle = [], idle_of([*chain.from_iterable(starts)], SIDES)
-    for start in starts:
-        told = by_side(start, SIDES, COST, idle)
-        logs = np.log(told[HEAD]) - np.log(told[BASE])
-        within.append(float(np.var(logs, ddof=1)))
-    return float(np.sqrt(fmean(within)))
+def _in_each_start(starts: Sequence[Start]) -> Iterator[Mapping[str, float]]:
+    """Yield, for each start, the log of each arm's cost by that of the sides without a change, as a gate computes it.
 
-
-def _log_medians(starts: Sequence[Start]) -> Iterator[Mapping[str, float]]:
-    """Yield, for each start, the log of each arm's median cost, billed for as many events as the other arms had."""
+    All arms are billed for as many events.
+    """
     names = [arm.name for arm in ARMS]
     idle = idle_of([*chain.from_iterable(starts)], names)
     for start in starts:
         own = [replace(billed(each, arm), side=arm.name) for arm in ARMS for each in start if each.side == arm.name]
-        yield {name: log(median(each)) for name, each in by_side(own, names, COST, idle).items()}
+        logs = np.log([by_side(own, names, COST, idle)[name] for name in names])
+        yield dict(
+            zip(names, np.median(logs - np.median(logs[: len(UNCHANGED)], axis=0), axis=1).tolist(), strict=True)
+        )
 
 
 def drawn(starts: Sequence[Start], arm: Arm, count: int, draws: np.random.Generator) -> list[Round]:
@@ -158,7 +158,7 @@ class Drawn:
         """Yield the answer at each threshold."""
         more = 0.0 if arm.is_recorded else arm.more
         measured = [dearer(each, more) if each.side == HEAD else each for each in self._measured]
-        found = [effect(COST, _first(measured, count), 1.0, LEVELS[look], seed=1) for look, count in self._looks]
+        found = [effect(COST, _first(measured, count), 1.0, LEVELS[look]) for look, count in self._looks]
         for threshold in THRESHOLDS:
             yield self._answer([each and _asked(each, threshold) for each in found], threshold)
 
@@ -175,7 +175,7 @@ class Drawn:
 
     def _others_at(self, look: int, count: int) -> tuple[Effect, ...]:
         if look not in self._others:
-            _, *others = effects(_first(self._measured, count), 1.0, look, seed=1)
+            _, *others = effects(_first(self._measured, count), 1.0, look)
             self._others[look] = tuple(others)
         return self._others[look]
 

@@ -15,15 +15,26 @@ from statistics import NormalDist
 import numpy as np
 
 from harness.experiments.gating.conditions import Conditions
-from harness.experiments.gating.rounds import COST, METRICS, Metric, Round, Settings, by_side, by_start, idle_of
+from harness.experiments.gating.rounds import (
+    ALLOCATED,
+    COST,
+    METRICS,
+    Metric,
+    Round,
+    Settings,
+    by_side,
+    by_start,
+    idle_of,
+)
 from harness.measuring.measurement import Recovery
-from harness.measuring.ratio_by_start import ByStart, Floats, ratio, within
-from harness.measuring.stats import Ratio, holm, student
+from harness.measuring.ratio_by_start import ByStart, Floats, compare, within
+from harness.measuring.stats import Ratio, holm, student, student_chance
 from harness.model import Outcome, Witness
 from harness.util.texts import many
 
 BASE, HEAD, AGAIN = "base", "head", "base again"
 SIDES = (BASE, HEAD, AGAIN)
+HEAD_BY_BASE, BASE_BY_ITSELF = (-0.5, 1.0, -0.5), (-1.0, 0.0, 1.0)  # weights of the logarithms of SIDES
 # Each look may be the last one, so the first ones use a higher level. Together they report a regression for one in a
 # hundred heads that cost no more.
 LEVELS = (0.995, 0.99, 0.98)
@@ -83,39 +94,43 @@ class Effect:
     level: float
     declined: str = ""  # why it is withheld, whatever was measured
     stored_error: float = 0.0  # the part of the error from an earlier job, which more starts do not reduce
-    control_counted: int = 0  # the starts that count for the control; 0: as many as for the head
+    freedom: int = 0  # the degrees of freedom of the errors; 0: in folders of older versions
 
     def at(self, level: float) -> Effect:
         """Return the effect with intervals of another level."""
-        head = within(self.head.estimate, self.head.error, self._told, level)
-        control = within(self.control.estimate, self.control.error, self.control_counted or self._told, level)
+        head, control = (within(each.estimate, each.error, self._freedom, level) for each in (self.head, self.control))
         return replace(self, head=head, control=control, level=level)
 
     @property
     def detectable(self) -> float:
         """The smallest slowdown that this gate would have detected."""
-        return exp(self._sure(self._told) * self.head.error) - 1
+        return exp(self._sure(self._counted) * self.head.error) - 1
 
     @property
-    def _told(self) -> int:
+    def _counted(self) -> int:
         """The number of starts that count."""
         return len(self.starts) - (self.aside is not None)
 
+    @property
+    def _freedom(self) -> int:
+        return self.freedom or self._counted - 1
+
     def _sure(self, starts: int) -> float:
-        """Return how many standard errors a difference has to have to be detected."""
-        return student(self.level, starts - 1) + NormalDist().inv_cdf(POWER)
+        """Return how many standard errors a difference has to have to be detected by so many starts."""
+        each = self._freedom // (self._counted - 1)
+        return student(self.level, each * (starts - 1)) + NormalDist().inv_cdf(POWER)
 
     @property
     def chance(self) -> float:
         """The probability of measuring such an increase if there is none (the p-value)."""
-        return 1 - NormalDist().cdf(log(self.head.estimate) / max(self.head.error, TINY))
+        return student_chance(log(self.head.estimate) / max(self.head.error, TINY), self._freedom)
 
     @property
     def starts_needed(self) -> int | None:
         """The number of starts that would detect the threshold; None if it is MOST_NEEDED or more."""
         wanted, ours = log(1 + self.threshold), self.head.error**2 - self.stored_error**2
-        for starts in range(self._told, MOST_NEEDED):
-            if self._sure(starts) * hypot(sqrt(ours * self._told / starts), self.stored_error) <= wanted:
+        for starts in range(self._counted, MOST_NEEDED):
+            if self._sure(starts) * hypot(sqrt(ours * self._counted / starts), self.stored_error) <= wanted:
                 return starts
         return None
 
@@ -167,15 +182,14 @@ def _turned(ratio: Ratio) -> Ratio:
     return Ratio(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.error)
 
 
-def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float, seed: int) -> Effect | None:
+def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: float) -> Effect | None:
     """Compare the rounds that all sides have; None if too few starts have this metric."""
     idle = idle_of(rounds, SIDES)
     told = [values for each in by_start(rounds) if (values := by_side(each, SIDES, metric, idle))[BASE]]
     if len(told) < FEWEST_STARTS:
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
-    head = ratio([list(each[HEAD] - (each[BASE] + each[AGAIN]) / 2) for each in logs], seed)
-    control = ratio([list(each[AGAIN] - each[BASE]) for each in logs], seed + 1)
+    head, control = compare([np.array([each[side] for side in SIDES]) for each in logs], (HEAD_BY_BASE, BASE_BY_ITSELF))
     return Effect(
         metric.name,
         metric.unit,
@@ -186,7 +200,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
         head.aside,
         _spread(head, [(each[BASE], each[HEAD]) for each in logs]),
         level,
-        control_counted=control.counted,
+        freedom=head.freedom,
     )
 
 
@@ -212,25 +226,27 @@ def effects(
     rounds: Sequence[Round],
     threshold: float,
     look: int,
-    seed: int,
     declined: str = "",
     *,
     stored: Stored | None = None,
 ) -> tuple[Effect, ...]:
     """Compare all metrics. The cost comes first and decides.
 
-    The others are tested at levels at which all of them together err no more often than the cost does (Holm).
+    Allocated bytes have a level of their own, because they hardly vary: they show a change of one per cent. The others
+    are tested at levels at which all of them together err as rarely (Holm).
     `declined` is the reason to withhold wall-clock metrics.
     """
 
     level = LEVELS[look]
-    seen = {metric: effect(metric, rounds, threshold, level, seed) for metric in METRICS}
+    seen = {metric: effect(metric, rounds, threshold, level) for metric in METRICS}
     found = {
         metric: told for metric, each in seen.items() if each and (told := since(each, stored) if stored else each)
     }
     if COST not in found:
         return ()
-    others = [metric for metric in found if metric is not COST]
+    if ALLOCATED in found:
+        found[ALLOCATED] = found[ALLOCATED].at(LEVELS[0])
+    others = [metric for metric in found if metric not in (COST, ALLOCATED)]
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
         told = found[metric].at(1 - alpha)

@@ -30,6 +30,7 @@ TAKES_BACK = frozenset(
         "redis-flush",
         "redis-evict",
         "redis-wrong-type",
+        "postgresql-promote",
         "checkpoint-delete-all",
         "checkpoint-restore-older",
         "checkpoint-truncate-state",

@@ -108,7 +108,8 @@ class RealWorld:
 
     def _mount_disk(self) -> None:
         """Mount a small disk for the checkpoint if a planned fault fills it, and if that is possible."""
-        if registry.wants_own_disk(self._spec.fault) and not self._spec.checkpoint and not small_disk.impossible():
+        is_wanted = "checkpoint" in registry.own_disks(self._spec.fault)
+        if is_wanted and not self._spec.checkpoint and not small_disk.impossible():
             self.servers.disk = SmallDisk(self._engines_own / "checkpoint")
             self.servers.disk.mount()
 

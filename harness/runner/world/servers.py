@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness.engines import complaint
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Fault
@@ -9,6 +11,7 @@ from harness.faults.run_at_poll import Field
 from harness.judging.questions import keys_of
 from harness.load.fleet import Load
 from harness.model import RunSpec
+from harness.results.table_commits import LOGS
 from harness.runner.world import tables
 from harness.runner.world.base import ServiceGone, Spoiled
 from harness.runner.world.log import RealLog
@@ -39,6 +42,11 @@ class RealServers:
         self.disk: SmallDisk | None = None  # of the checkpoint, if a fault fills it
 
     @property
+    def _table(self) -> Path | None:
+        manifest = self._engine.manifest
+        return Path(self._engine.config.folder) / manifest.table if manifest.source in LOGS else None
+
+    @property
     def field(self) -> Field | None:
         """None before the services are open."""
         services = self._services
@@ -58,6 +66,7 @@ class RealServers:
             self._log.kept if services.embedded_kafka else None,
             disk=self.disk,
             postgresql=services.embedded_postgres,
+            table=self._table,
         )
 
     def reachable(self) -> bool:

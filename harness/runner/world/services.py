@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -93,7 +94,7 @@ class Services:
 
     def start_proxies(self) -> None:
         """Start a proxy before each embedded service for which a planned fault needs one."""
-        of_others = {"kafka": self._spec.kafka, "redis": self._spec.redis}
+        of_others = {"kafka": self._spec.kafka, "redis": self._spec.redis, "postgresql": self._spec.sql}
         for name in registry.links(self._spec.fault):
             if not of_others[name]:
                 self.links[name] = link = Link(name, self._logs)
@@ -160,17 +161,24 @@ class Services:
     def _open_postgres(self) -> SqlAddress:
         if self._spec.sql:
             return postgresql.external(self._spec.sql, self._schema)
-        self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema)
-        return server.start()
+        on_small_disk = "postgresql" in registry.own_disks(self._spec.fault)
+        self.embedded_postgres = server = EmbeddedPostgres(self._logs, self._schema, on_small_disk=on_small_disk)
+        address = server.start()
+        if link := self.links.get("postgresql"):
+            link.lead_to(_host_and_port(address.url))
+        return address
 
     def _as_engine_sees(self, kafka: KafkaAddress, of_redis: RedisAddress) -> Mapping[str, Any]:
         if "kafka" in self.links:
             kafka = KafkaAddress(self.links["kafka"].address)
         if "redis" in self.links:
             of_redis = RedisAddress(f"redis://{self.links['redis'].address}/0")
+        sql = self._sql
+        if sql and (link := self.links.get("postgresql")):
+            sql = replace(sql, url=sql.url.replace(_host_and_port(sql.url), link.address))
         if self._manifest.orders == "yahoo":
             yahoo_conf.refuse(kafka, of_redis)
-        return {"kafka": kafka, "redis": of_redis, "sql": self._sql}
+        return {"kafka": kafka, "redis": of_redis, "sql": sql}
 
     def once_of_kafka(self, ask: Callable[[], T]) -> T:
         """See `Serving.call`."""
@@ -215,6 +223,10 @@ class Services:
 
     def _place_of_sql(self) -> str:
         return redacted(self._sql.url) if self._sql else ""
+
+
+def _host_and_port(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _child_of(service: Embedded[Any] | None) -> Child | None:

@@ -35,12 +35,12 @@ def job(seed, machine=1.0, head=0.0, starts=12):
 
 def recorded(rounds):
     """As Stored, of a job that compared nothing."""
-    found = gate.effects(rounds, ANY, 2, seed=1)
+    found = gate.effects(rounds, ANY, 2)
     return Stored("2026-03-01 04:30 UTC", {each.metric: each.head for each in found})
 
 
 def compared(rounds, stored, threshold=0.10):
-    return gate.effects(rounds, threshold, 2, seed=1, stored=stored)
+    return gate.effects(rounds, threshold, 2, stored=stored)
 
 
 # ---------------------------------------------------------------- What is compared
@@ -61,7 +61,7 @@ def test_a_head_that_is_slower_than_it_was_is_found_on_another_machine():
 
 
 def test_the_errors_of_both_jobs_are_in_the_answer():
-    then, now = recorded(job(1)), gate.effects(job(2), ANY, 2, seed=1)[0]
+    then, now = recorded(job(1)), gate.effects(job(2), ANY, 2)[0]
     cost, *_ = compared(job(2), then)
 
     assert cost.head.error == pytest.approx(hypot(then.ratios["cost"].error, now.head.error))
@@ -97,7 +97,7 @@ def test_only_what_was_measured_then_is_compared_now():
 
 
 def test_what_is_only_measured_is_never_too_slow():
-    found = gate.effects(job(1, head=3.0), ANY, 2, seed=1)
+    found = gate.effects(job(1, head=3.0), ANY, 2)
 
     assert {each.answer for each in found} == {Answer.OK}
     assert gate.in_words(found[0]).startswith("cost 4")

@@ -380,7 +380,7 @@ def test_a_side_is_told_with_what_it_is_built_on(kept):
 @pytest.mark.parametrize("side", [HEAD, BASE])
 def test_where_somebody_counted_wrong_there_is_no_speed_whatever_was_kept(kept, side):
     record = kept(measured())
-    effects = gate.effects(measured(), 0.05, 2, seed=1)
+    effects = gate.effects(measured(), 0.05, 2)
     wrong = {**record.found.sides, side: Judged(Outcome.FAIL, "lost: 251 events", "runs/head")}
     planted = replace(record, found=replace(record.found, sides=wrong, effects=effects))
 

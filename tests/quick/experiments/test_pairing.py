@@ -40,7 +40,7 @@ def progress(pair=PAIR, starts=6, **other):
 
 
 def test_it_finds_the_ratio_though_rounds_differ_by_a_fifth():
-    found = pairing.measured(progress(), rounds(), seed=1)
+    found = pairing.measured(progress(), rounds())
 
     assert found.outcome is Outcome.PASS
     assert found.ratio is not None
@@ -54,14 +54,14 @@ def test_an_engine_by_itself_holds_one_as_often_as_it_says():
     pair = Pair("quix", "quix (2)")
     held = 0
     for seed in range(200):
-        found = pairing.measured(progress(pair), rounds(1.0, pair=pair, seed=seed), seed)
+        found = pairing.measured(progress(pair), rounds(1.0, pair=pair, seed=seed))
         held += found.ratio is not None and found.ratio.low <= 1 <= found.ratio.high
 
     assert held >= 190
 
 
 def test_same_cost_is_said():
-    found = pairing.measured(progress(), rounds(1.0), seed=1)
+    found = pairing.measured(progress(), rounds(1.0))
 
     assert found.sentence.startswith("spark and quix cost the same")
 
@@ -75,38 +75,38 @@ def test_a_wide_interval_that_holds_1_is_not_called_the_same():
 
 def test_a_wrong_count_has_no_cost():
     wrong = Judged(Outcome.FAIL, "lost: 3 events", "runs/b")
-    found = pairing.measured(replace(progress(), judged={"spark": RIGHT, "quix": wrong}), rounds(), seed=1)
+    found = pairing.measured(replace(progress(), judged={"spark": RIGHT, "quix": wrong}), rounds())
 
     assert (found.outcome, found.ratio) == (Outcome.FAIL, None)
     assert found.sentence == "quix is FAIL beside spark: lost: 3 events"
 
 
 def test_what_ended_early_has_no_cost():
-    found = pairing.measured(progress(broken="the quix ended"), rounds(), seed=1)
+    found = pairing.measured(progress(broken="the quix ended"), rounds())
 
     assert (found.outcome, found.ratio) == (Outcome.UNKNOWN, None)
     assert "the quix ended" in found.sentence
 
 
 def test_one_start_is_too_few():
-    found = pairing.measured(progress(starts=1), rounds(starts=1), seed=1)
+    found = pairing.measured(progress(starts=1), rounds(starts=1))
 
     assert (found.outcome, found.ratio) == (Outcome.UNKNOWN, None)
     assert "--budget" in found.sentence
 
 
 def test_what_an_engine_uses_with_nothing_to_do_is_subtracted_and_said():
-    found = pairing.measured(progress(), rounds(idle_cores=0.5), seed=1)
+    found = pairing.measured(progress(), rounds(idle_cores=0.5))
 
     assert found.ratio is not None
     assert found.ratio.low < 2.0 < found.ratio.high
     assert len([note for note in found.notes if "0.5 cores with nothing to do" in note]) == 2
-    assert pairing.measured(progress(), rounds(), seed=1).notes == ()
+    assert pairing.measured(progress(), rounds()).notes == ()
 
 
 def test_no_ratio_of_what_is_as_busy_when_it_is_idle():
     made = [replace(each, idle_s=4.0, idle_cpu_s=80.0) for each in rounds()]
-    found = pairing.measured(progress(), made, seed=1)
+    found = pairing.measured(progress(), made)
 
     assert (found.outcome, found.ratio) == (Outcome.UNKNOWN, None)
     assert "known in 0 of 6 starts" in found.sentence
@@ -114,7 +114,7 @@ def test_no_ratio_of_what_is_as_busy_when_it_is_idle():
 
 def paired(ab=2.0, bc=3.0, ac=6.0):
     pairs = [(Pair("a", "b"), ab), (Pair("b", "c"), bc), (Pair("a", "c"), ac)]
-    measured = [pairing.measured(progress(pair), rounds(times, pair=pair, seed=9), 1) for pair, times in pairs]
+    measured = [pairing.measured(progress(pair), rounds(times, pair=pair, seed=9)) for pair, times in pairs]
     return Paired(("a", "b", "c"), tuple(measured))
 
 

@@ -540,8 +540,8 @@ def test_a_disk_that_is_not_ours_is_not_filled(monkeypatch):
 
     assert "is at /data/checkpoints, whose disk" in report_of(fault).proof
     assert "no small disk can be mounted here: mount: only root can do that" in report_of(fault).proof
-    assert registry.wants_own_disk(parse("kill@now; checkpoint-disk-full@now"))
-    assert not registry.wants_own_disk(parse("kill@now"))
+    assert registry.own_disks(parse("kill@now; checkpoint-disk-full@now")) == {"checkpoint"}
+    assert registry.own_disks(parse("kill@now")) == set()
 
 
 def test_the_judge_knows_every_lateness_that_was_declared():

@@ -237,3 +237,11 @@ def test_a_line_that_a_narrow_terminal_has_no_room_for_is_wrapped_below_its_begi
     assert first.startswith("  late     0 events")
     assert all(each.startswith("  ") for each in others[:-1])
     assert [each.strip() for each in others[-2:]] == ["a/path/" * 12, "short"]
+
+
+def test_a_header_is_wrapped_before_any_cell():
+    rows = [["Kafka traffic", "+10.4%", "-18.2% to +25.0%", "-1.1%", "INCONCLUSIVE"]] * 10
+    header = ("metric", "head by base", "it lies within", "base by itself", "answer")
+    lines = console.fitted_table(rows, header, 68).splitlines()
+    assert len(lines) == 2 + len(rows)
+    assert lines[0].split()[:3] == ["metric", "head", "by"]
