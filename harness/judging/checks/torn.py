@@ -7,7 +7,8 @@ is from. A batch that was planned anew is left out, because its events belonged 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,49 +17,73 @@ from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
+from workloads.base import Kind
 
 NAME = "torn"
 
 
 def check(case: RunFacts) -> CheckResult:
     if not case.whole_batches:
-        return CheckResult(NAME, Outcome.PASS, "this sink does not claim that batches are seen whole", asked=False)
+        return CheckResult(NAME, Outcome.PASS, f"this sink does not claim whole batches{_beside(case)}", asked=False)
     if case.watched is None:
         return nobody_looked(NAME, case)
-    batch, cell, at_us = _seen(case, case.watched)
-    if not len(batch):
+    shown = _shown(case, case.watched)
+    if not shown:
         sentence = (
             "it is unknown which outputs are of one batch. whole_batches = true in the manifest is only for outputs of "
             "events by an engine whose batches are known"
         )
         return CheckResult(NAME, Outcome.UNKNOWN, sentence, word="no batches", blame="evidence")
-    batches, first = np.unique(batch, return_index=True)
-    ends = np.append(first[1:], len(batch))
-    torn = [slice(begin, end) for begin, end in zip(first, ends, strict=True) if at_us[begin] != at_us[end - 1]]
+    torn = [each for each in shown if each.is_torn]
     if not torn:
-        sentence = f"each of {many(len(batches), 'batch', 'batches')} was seen whole, {many(len(batch), 'event')}"
-        return CheckResult(NAME, Outcome.PASS, sentence)
-    sentence = (
-        f"a reader saw a part of {many(len(torn), 'batch', 'batches')} of {len(batches):,} before the rest, "
-        f"the first one is {batch[torn[0].start]}"
-    )
-    witnesses = (_witness(case, batch[each], cell[each], at_us[each]) for each in torn[:EXAMPLES])
-    return failed(NAME, sentence, len(torn), witnesses, "half a batch")
+        events = many(sum(len(each.cell) for each in shown), "event")
+        whole = f"each of {many(len(shown), 'batch', 'batches')} was seen whole, {events}"
+        return CheckResult(NAME, Outcome.PASS, whole)
+    sentence = f"{_parts(torn, shown)}, the first one is {torn[0].batch}"
+    return failed(NAME, sentence, len(torn), (_witness(case, each) for each in torn[:EXAMPLES]), "half a batch")
 
 
-def _seen(case: RunFacts, seen: Watched) -> tuple[Ints, Ints, Ints]:
-    """Return batch, cell and first poll of each event that was seen, by batch and then by poll."""
+class Shown(NamedTuple):
+    """A batch as a reader saw it: the cells of its events, and the poll that first showed each, in order of polls."""
+
+    batch: int
+    cell: Ints
+    at_us: Ints
+
+    @property
+    def is_torn(self) -> bool:
+        return bool(self.at_us[0] != self.at_us[-1])
+
+
+def _beside(case: RunFacts) -> str:
+    shown = _shown(case, case.watched) if case.watched else []
+    torn = [each for each in shown if each.is_torn]
+    return f"; {_parts(torn, shown)}" if torn else ""
+
+
+def _parts(torn: Sequence[Shown], shown: Sequence[Shown]) -> str:
+    return f"a reader saw a part of {many(len(torn), 'batch', 'batches')} of {len(shown):,} before the rest"
+
+
+def _shown(case: RunFacts, seen: Watched) -> list[Shown]:
+    """Final outputs are left out: they do not come with the batch that read their events."""
+    if case.final or all(value.kind is not Kind.PER_EVENT for value in case.oracle.values):
+        return []
     rows = np.flatnonzero(case.are(case.events.cell, COUNTS) & ~case.dropped & (case.batch != NO_BATCH))
     rows = rows[~np.isin(case.batch[rows], [*_planned_anew(case)])]
     cells, first, times = np.unique(case.events.cell[rows], return_index=True, return_counts=True)
-    known = cells[times == 1]
-    batch = case.batch[rows[first[times == 1]]]
-    shown = np.flatnonzero(seen.count > 0)
-    shown = shown[first_rows(seen.cell[shown])]
-    shown = shown[np.isin(seen.cell[shown], known)]
-    of_cell = np.searchsorted(known, seen.cell[shown])
-    order = np.lexsort((seen.at_us[shown], batch[of_cell]))
-    return batch[of_cell][order].astype(np.int64), seen.cell[shown][order], seen.at_us[shown][order]
+    known, batch = cells[times == 1], case.batch[rows[first[times == 1]]]
+    there = np.flatnonzero(seen.count > 0)
+    there = there[first_rows(seen.cell[there])]
+    there = there[np.isin(seen.cell[there], known)]
+    batch = batch[np.searchsorted(known, seen.cell[there])]
+    order = np.lexsort((seen.at_us[there], batch))
+    batch, there = batch[order], there[order]
+    begins = np.flatnonzero(np.diff(batch, prepend=-1))
+    parts = np.split(there, begins[1:]) if len(there) else []
+    return [
+        Shown(int(batch[begin]), seen.cell[part], seen.at_us[part]) for begin, part in zip(begins, parts, strict=True)
+    ]
 
 
 def _planned_anew(case: RunFacts) -> Iterator[int]:
@@ -68,17 +93,16 @@ def _planned_anew(case: RunFacts) -> Iterator[int]:
         yield from range(min(run.batch for run in earlier), int(case.batch.max(initial=0)) + 1)
 
 
-def _witness(case: RunFacts, batch: Ints, cell: Ints, at_us: Ints) -> Witness:
-    last_us = int(at_us[-1])
-    early = int(np.count_nonzero(at_us < last_us))
+def _witness(case: RunFacts, shown: Shown) -> Witness:
+    first_us, last_us = int(shown.at_us[0]), int(shown.at_us[-1])
+    rest = shown.cell[shown.at_us > first_us]
     return Witness(
-        cell=f"batch {batch[0]}",
-        expected=f"all {many(len(batch), 'event')} at once",
-        seen=f"{early:,} of them first",
-        detail=f"the rest {(last_us - int(at_us[0])) / 1e6:.2f} s after the first, which came "
-        f"{case.when(int(at_us[0]))}",
-        event_ids=tuple(f"{case.oracle.codes.field(int(each)):012x}" for each in cell[at_us == last_us][:EXAMPLES]),
-        batches=(int(batch[0]),),
-        from_ms=int(at_us[0]) // 1000,
+        cell=f"batch {shown.batch}",
+        expected=f"all {many(len(shown.cell), 'event')} at once",
+        seen=f"{len(shown.cell) - len(rest):,} of them first",
+        detail=f"the last {(last_us - first_us) / 1e6:.2f} s later, the first {case.when(first_us)}",
+        event_ids=tuple(f"{case.oracle.codes.field(int(each)):012x}" for each in rest[:EXAMPLES]),
+        batches=(shown.batch,),
+        from_ms=first_us // 1000,
         until_ms=last_us // 1000,
     )

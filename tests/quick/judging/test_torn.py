@@ -49,3 +49,17 @@ def test_a_batch_that_was_planned_anew_belonged_to_others_before():
 @pytest.mark.parametrize(("blind", "outcome"), [("", Outcome.UNKNOWN), ("a command prints them", Outcome.PASS)])
 def test_without_polls_nothing_is_known(blind, outcome):
     assert torn.check(replace(HALF, watched=None, blind=blind)).outcome is outcome
+
+
+def test_a_sink_that_claims_nothing_is_shown_what_a_reader_saw():
+    found = torn.check(replace(HALF, whole_batches=False))
+
+    assert (found.outcome, found.asked) == (Outcome.PASS, False)
+    assert found.sentence.endswith("a reader saw a part of 1 batch of 12 before the rest")
+    assert "reader" not in torn.check(replace(HONEST, whole_batches=False)).sentence
+
+
+def test_final_outputs_do_not_come_with_the_batch_of_their_events():
+    found = torn.check(replace(HALF, final=True))
+
+    assert (found.outcome, found.word) == (Outcome.UNKNOWN, "no batches")
