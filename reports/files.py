@@ -47,6 +47,7 @@ KNOWN = {
     "expected.parquet": "the expected count of each cell",
     "observed.parquet": "the actual count of each cell",
     "observed-after-stop.parquet": "the same, read again after the engine was stopped",
+    "table-files.parquet": "each file of the table with the results",
     "log.parquet": "each record of the topic",
 }
 DEAD = re.compile(r'<a href="([^"#:]+)">(.*?)</a>', re.DOTALL)

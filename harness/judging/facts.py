@@ -135,6 +135,7 @@ def _read(run: StoredRun) -> RunFacts:
         drops_late=claim.late == "drop",
         final=claim.final,
         in_order=claim.in_order,
+        whole_batches=claim.whole_batches,
         batch_log=run.batch_log,
         named=run.named_late,
         exact=counted.exact,

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from harness.engines.template import OPENS, WINDOW, WINDOW_KEYS
 from harness.evidence.checksums import PREFIX
@@ -56,6 +56,14 @@ class ResultLocation:
     folder: Path = Path()  # of the engine, for tables of files
     sql: SqlAddress | None = None  # the run's schema in PostgreSQL, for engines that write to it
     number: str = OPENS  # the meaning of a cell's whole number; "" if cells have none
+
+
+class HeldFile(NamedTuple):
+    """A file of the current version of a table."""
+
+    partition: str  # the names of its folders, such as "day=2026-11-27"
+    bytes: int
+    rows: int
 
 
 class Observer(Protocol):
@@ -107,6 +115,10 @@ class ResultStore(ABC):
         del others
         return None
 
+    def layout(self) -> Sequence[HeldFile]:
+        """Return the files that hold the results; nothing if they are in no table of files."""
+        return ()
+
     def close(self) -> None:  # noqa: B027  (most have nothing open)
         """Close what is open."""
 
@@ -119,10 +131,17 @@ class PolledStore(ResultStore):
         known = frozenset(location.keys)
         bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
 
+        seen: list[Row] = []
+        replies: tuple[Sequence[object], Collection[str]] = (), ()
+
         def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
-            rows = [row for row in self.rows() if self.is_there(row)]
-            hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-            return by_key(rows, names), strangers(hashes, known, bookkeeping)
+            nonlocal seen, replies
+            found = self.rows()
+            if found is not seen:  # a table of many rows returns those that it has until there is a new version
+                rows = [row for row in found if self.is_there(row)]
+                hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
+                seen, replies = found, (by_key(rows, names), strangers(hashes, known, bookkeeping))
+            return replies
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 

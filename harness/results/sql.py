@@ -71,7 +71,7 @@ class Sql(PolledStore):
         cursor = self._connection.execute(self._statement())
         names = [each.name for each in cursor.description]
         named = ((f"row {number}", dict(zip(names, row, strict=True))) for number, row in enumerate(cursor, 1))
-        self._rows, self._seen = [*self._columns.rows(named)], visible
+        self._rows, self._seen = self._columns.together(self._columns.rows(named)), visible
         return self._rows
 
     def _statement(self) -> str:

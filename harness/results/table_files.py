@@ -8,10 +8,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
-from harness.results.base import PolledStore, ResultLocation
+from harness.results.base import HeldFile, PolledStore, ResultLocation
 from harness.results.columns import LOOKS_FOR, PRINTS, Columns
 from harness.results.redis_scan import HASH, Row, UnreadableError
 
@@ -65,9 +67,17 @@ class FileTable(PolledStore):
             before = self._cells  # also of a file without rows
             self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
             every = (row for rows in self._cells.values() for row in rows)
-            self._rows = [*added(every)] if self._location.manifest.sums else [*every]
+            self._rows = [*added(every)] if self._location.manifest.sums else self._columns.together(every)
             self._seen = version
         return self._rows
+
+    def layout(self) -> list[HeldFile]:
+        """Read the sizes of the files that were read last. One that was deleted since is left out."""
+        held = []
+        for file in self._cells:
+            with suppress(OSError):
+                held.append(_held(Path(file.path), self.path))
+        return held
 
     def _read(self, file: TableFile) -> list[Row]:
         from pyarrow import parquet
@@ -82,6 +92,13 @@ class FileTable(PolledStore):
             inside = [column for column in asked.values() if column not in beside]
             table = opened.read(columns=inside)
         return [*self._columns.rows(_named(file, table, asked, beside))]
+
+
+def _held(path: Path, below: Path) -> HeldFile:
+    from pyarrow import parquet
+
+    folders = [unquote(part) for part in path.relative_to(below).parts[:-1] if "=" in part]
+    return HeldFile("/".join(folders), path.stat().st_size, parquet.read_metadata(path).num_rows)
 
 
 def _named(

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
 from harness.model import EngineReport
+from harness.results.base import HeldFile
 from harness.results.redis_scan import Row, UnreadableError, as_columns, unlike
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import EngineSupervisor, Tell
@@ -86,7 +87,13 @@ class EvidenceCollector:
         self._write_rows(OBSERVED, self._rows)
         if rows is not None:
             self._tell_expiring(stopped=False)
+            self._keep_layout()
         return rows is not None
+
+    def _keep_layout(self) -> None:
+        if files := self._results.layout():
+            columns = {name: [file[i] for file in files] for i, name in enumerate(HeldFile._fields)}
+            self._store.write_table("table-files.parquet", columns)
 
     def _tell_expiring(self, *, stopped: bool) -> None:
         if (found := self._results.expiring()) is not None:

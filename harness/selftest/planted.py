@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import meanwhile, orders, payments, rides, visits
+from harness.selftest import meanwhile, orders, payments, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -577,6 +577,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "payments": payments.planted,
     "rides": rides.planted,
     "orders": orders.planted,
+    "rows": rows.planted,
 }
 
 

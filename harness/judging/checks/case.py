@@ -76,6 +76,7 @@ class RunFacts:
     drops_late: bool
     final: bool  # a result is written once, when its window is closed
     in_order: bool  # the sink claims that outputs of a key leave in order of their events' times
+    whole_batches: bool  # ... and that a reader sees the outputs of a batch all at once
     batch_log: BatchLog | None
     exact: bool  # it is known for every event whether it was dropped
     faults: tuple[FaultReport, ...]

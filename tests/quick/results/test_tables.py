@@ -22,6 +22,8 @@ from harness.results.columns import Columns, number_of
 from harness.results.parquet import Parquet
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.util.clock import Clock
+from workloads.base import NULL
+from workloads.text_values import text_value
 
 NAMES = ["a", "b"]
 MANIFEST = EngineManifest(
@@ -77,6 +79,55 @@ def test_a_row_of_a_question_has_a_cell_for_each_of_its_values():
         Row("max:Ulm", "10000", "7", HASH),
         Row("Kiel", "10000", "1", HASH),
     ]
+
+
+def of_events(folder: Path = Path(), **described) -> ResultLocation:
+    names = "outputs", "hour", "kind"
+    parts = [{"value": name} for name in names]
+    place = location(folder, **{"columns": {}, **described})
+    return replace(place, keys=names, parts=parts, number="event_id", length_ms=None)
+
+
+def test_rows_of_events_are_counted_and_may_hold_texts_and_null(tmp_path):
+    written(tmp_path, "hour=2026-11-27 10%3A00%3A10/1.parquet", event_id=[1, 2], kind=["a", None])
+    written(tmp_path, "hour=__HIVE_DEFAULT_PARTITION__/2.parquet", event_id=[3, 1], kind=["7", "b"])
+    hour = str(int(datetime(2026, 11, 27, 10, 0, 10, tzinfo=UTC).timestamp() * 1000))
+
+    assert sorted(Parquet(of_events(tmp_path)).rows()) == [
+        Row("hour", "1", str(NULL), HASH),
+        Row("hour", "1", hour, HASH),  # two rows of an event that differ
+        Row("hour", "2", hour, HASH),
+        Row("hour", "3", str(NULL), HASH),
+        *sorted(Row("kind", "1", str(text_value(name)), HASH) for name in "ab"),
+        Row("kind", "2", str(NULL), HASH),
+        Row("kind", "3", "7", HASH),
+        Row("outputs", "1", "2", HASH),
+        Row("outputs", "2", "1", HASH),
+        Row("outputs", "3", "1", HASH),
+    ]
+
+
+@pytest.mark.parametrize("row", [{"event_id": None, "kind": "a"}, {"event_id": 1, "kind": 1.5}])
+def test_a_row_without_an_event_or_with_half_a_number_is_named(row):
+    (found,) = cells({"hour": 0, **row}, place=of_events())
+
+    assert found.kind == NO_RESULT
+
+
+def test_a_row_of_events_needs_no_column_that_counts():
+    columns = Columns(of_events())
+
+    assert columns.chosen(["event_id", "hour", "kind", "more"]) == ("event_id", "hour", "kind")
+    assert "columns event_id, hour, kind are needed" in columns.missing(["id"]).replace("window or ", "")
+
+
+def test_a_listed_file_of_a_partition_is_found_by_its_uri(tmp_path):
+    file = written(tmp_path, "hour=2026-11-27 10%3A00%3A10/1.parquet", event_id=[1], kind=["a"])
+    folder = tmp_path / "counts" / "_spark_metadata"
+    folder.mkdir()
+    (folder / "0").write_text("v1\n" + json.dumps({"path": file.as_uri()}))
+
+    assert Row("outputs", "1", "1", HASH) in Parquet(of_events(tmp_path)).rows()
 
 
 @pytest.mark.parametrize(
