@@ -7,10 +7,10 @@ its own name, and the checks report it: nothing is skipped silently.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from harness.engines.template import OPENS, WINDOW, WINDOW_KEYS
 from harness.evidence.checksums import PREFIX
@@ -26,7 +26,7 @@ from harness.results.redis_scan import (
     expiring,
     strangers,
 )
-from harness.results.sampler import PlainObserver, Sampled
+from harness.results.sampler import PlainObserver, Polled, Sampled
 from harness.services.claim import literal
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
@@ -111,18 +111,33 @@ class ResultStore(ABC):
         """Close what is open."""
 
 
+class Version(NamedTuple):
+    """The rows that a reader could get. With a time, they are a version in the store's own history."""
+
+    rows: list[Row]
+    at_us: int | None = None
+    name: str = ""
+    writer: str = ""  # as far as the store says which program wrote it
+
+
 class PolledStore(ResultStore):
     """A store whose rows are polled during a run."""
+
+    def versions(self) -> Iterator[Version]:
+        """Yield what readers could get since the call before, as far as the store knows; the present rows come last."""
+        yield Version(self.rows())
 
     def observer(self, tape: TapeSpec) -> Observer | None:
         location = self._location
         known = frozenset(location.keys)
         bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
 
-        def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
-            rows = [row for row in self.rows() if self.is_there(row)]
-            hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-            return by_key(rows, names), strangers(hashes, known, bookkeeping)
+        def poll(names: Sequence[str]) -> Iterator[Polled]:
+            for each in self.versions():
+                rows = [row for row in each.rows if self.is_there(row)]
+                hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
+                unknown = strangers(hashes, known, bookkeeping)
+                yield Polled(by_key(rows, names), unknown, each.at_us, each.name, each.writer)
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 

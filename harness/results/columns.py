@@ -2,7 +2,7 @@
 
 Columns have the names of the question, or for ad views `campaign`, `window` and `count`; `columns` of a manifest says
 which column stands for which name. A window may be a number of milliseconds or a time. A row that is no cell becomes a
-row of its own, and the checks report it.
+row of its own, and the checks report it. So is a cell whose value is no whole number, under the name of its cell.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ class Columns:
         for place, values in named:
             cells = self._cells(values)
             if cells is None:
-                yield Row(place, "", json.dumps({name: str(each) for name, each in values.items()}), NO_RESULT)
+                yield Row(place, "", json.dumps({name: as_stored(each) for name, each in values.items()}), NO_RESULT)
             else:
                 yield from cells
 
     def _cells(self, values: Mapping[str, Any]) -> list[Row] | None:
-        """Return the cells of one row; None if it has no key, no window or a value that is no whole number."""
+        """Return the cells of one row; None if it has no key or no window."""
         texts = [text for name in self.wanted.texts if (text := text_of(values[name])) is not None]
         named = next((name for name in self.wanted.numbers if name in values), WINDOW)
         window = number_of(values[named]) if self.wanted.numbers else "0"
@@ -98,9 +98,8 @@ class Columns:
                 continue
             number = number_of(values[name])
             key = self._keys.get((*texts, name)) if self._keys else texts[0]
-            if number is None:
-                return None
-            cells.append(Row(key or ":".join(texts), window_start(window, self._location, named), number, HASH))
+            text = as_stored(values[name]) if number is None else number
+            cells.append(Row(key or ":".join(texts), window_start(window, self._location, named), text, HASH))
         return cells
 
 
@@ -125,6 +124,10 @@ def number_of(value: object) -> str | None:
     if isinstance(value, bool | float | date) or not isinstance(value, int | str):
         return None
     return str(value) if parse_int64(str(value)) is not None else None
+
+
+def as_stored(value: object) -> str:
+    return "NULL" if value is None else str(value)
 
 
 _MICROSECOND = datetime.resolution

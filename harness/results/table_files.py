@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from harness.results.base import PolledStore, ResultLocation
 from harness.results.columns import LOOKS_FOR, PRINTS, Columns
 from harness.results.redis_scan import HASH, Row, UnreadableError
+from harness.util.integers import parse_int64
 
 LONGEST = 300  # characters of an error's own text
+T = TypeVar("T")
+UNREAD = object()  # the version, before one was read
 
 
 class TableFile(NamedTuple):
@@ -36,7 +39,7 @@ class FileTable(PolledStore):
         super().__init__(location)
         self.path = location.folder / location.manifest.table
         self._columns = Columns(location)
-        self._seen: object = None
+        self._seen: object = UNREAD
         self._rows: list[Row] = []
         self._cells: dict[TableFile, list[Row]] = {}
 
@@ -49,24 +52,31 @@ class FileTable(PolledStore):
         """Return the files of that version."""
 
     def rows(self) -> list[Row]:
+        return self.told(self._current)
+
+    def told(self, read: Callable[[], T]) -> T:
+        """Read, and name the table in an error, also for a file that the job has just deleted."""
         import pyarrow as pa
 
         try:
-            return self._current()
-        except (OSError, ValueError, pa.ArrowException) as error:  # also for a file that the job has just deleted
+            return read()
+        except (OSError, ValueError, pa.ArrowException) as error:
             said = " ".join(str(error).split())[:LONGEST]
             raise UnreadableError(f"The table {self.path} can't be read: {type(error).__name__}: {said}.") from None
 
+    def take(self, version: object) -> None:
+        """Read the files of the current version that the one before did not have."""
+        before = self._cells  # also of a file without rows
+        files = () if version is None else self.files()
+        self._cells = {file: before[file] if file in before else self._read(file) for file in files}
+        every = (row for rows in self._cells.values() for row in rows)
+        self._rows = [*added(every)] if self._location.manifest.sums else [*every]
+        self._seen = version
+
     def _current(self) -> list[Row]:
         version = self.version()
-        if version is None:
-            return []
         if version != self._seen:
-            before = self._cells  # also of a file without rows
-            self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
-            every = (row for rows in self._cells.values() for row in rows)
-            self._rows = [*added(every)] if self._location.manifest.sums else [*every]
-            self._seen = version
+            self.take(version)
         return self._rows
 
     def _read(self, file: TableFile) -> list[Row]:
@@ -96,15 +106,20 @@ def _named(
 
 
 def added(rows: Iterable[Row]) -> Iterator[Row]:
-    """Yield one row a cell, with the sum of all of its rows; what is no cell stays."""
+    """Yield one row a cell, with the sum of all of its rows, or the one that is no number; what is no cell stays."""
     sums: dict[tuple[str, str], int] = defaultdict(int)
+    unreadable: dict[tuple[str, str], Row] = {}
     for row in rows:
-        if row.kind == HASH:
-            sums[row.key, row.field] += int(row.value)
-        else:
+        if row.kind != HASH:
             yield row
+        elif (number := parse_int64(row.value)) is None:
+            unreadable[row.key, row.field] = row
+        else:
+            sums[row.key, row.field] += number
+    yield from unreadable.values()
     for (key, field), value in sums.items():
-        yield Row(key, field, str(value), HASH)
+        if (key, field) not in unreadable:
+            yield Row(key, field, str(value), HASH)
 
 
 def local(path: str) -> str:

@@ -27,7 +27,10 @@ class EvidenceCollector:
         if (sampled := self._results.stop_observing()) is not None:
             self._store.write_table("samples.parquet", sampled.columns)
             self._store.write_table("glitches.parquet", sampled.glitches)
-            self._store.tell("observer", rows=len(sampled.columns["at_us"]), **asdict(sampled.looks))
+            if sampled.versions["at_us"]:
+                self._store.write_table("versions.parquet", sampled.versions)
+            counts = {"rows": len(sampled.columns["at_us"]), "versions": len(sampled.versions["at_us"])}
+            self._store.tell("observer", **counts, **asdict(sampled.looks))
         self._life.collect(force=True)
         self._tell("engine", report=report, notes=self._engine.notes())
         has_results = self._kept(OBSERVED, lambda: self._keep_results(report))

@@ -293,7 +293,10 @@ class RunFacts:
         return self.oracle.name(cell, self.epoch_ms)
 
     def when(self, at_us: int) -> str:
-        return when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
+        """Format a time, with the version of the table that came then, if the table keeps its versions."""
+        version = self.watched.versions.get(at_us, "") if self.watched else ""
+        when = when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
+        return f"{when} ({version})" if version else when
 
     def while_of(self, glitch: Glitch) -> str:
         """Format how long a glitch lasted, and since when."""
