@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pyarrow import parquet
 from harness.engines import environments
 from harness.engines.manifest import load
 from harness.model import SqlAddress
+from harness.results.table_files import local
 from harness.services import postgresql
 
 NAME, NAMESPACE = "counts", "shop"
@@ -119,7 +119,7 @@ def folder_catalog() -> Any:
             """Write the metadata under another name first, as a Hadoop catalog does."""
             half = f"{staged.metadata_location}.half"
             self._write_metadata(staged.metadata, staged.io, half)
-            os.rename(half.removeprefix("file://"), staged.metadata_location.removeprefix("file://"))
+            Path(local(half)).rename(local(staged.metadata_location))
 
     return Folder
 
@@ -133,7 +133,7 @@ class MadeParquet(Made):
         parquet.write_table(rows, place / "_half")
         (place / "_half").rename(place / f"{len(self.parts)}.parquet")
 
-    def _replace(self, rows: pa.Table) -> None:  # noqa: ARG002  (which are all but the last file)
+    def _replace(self, rows: pa.Table) -> None:
         (self.folder / NAME / f"{len(self.parts) + 1}.parquet").unlink()
 
 
@@ -162,5 +162,5 @@ SQL_TYPES = {
     pa.string().id: "text",
     pa.int64().id: "bigint",
     pa.float64().id: "double precision",
-    pa.decimal128(10, 1).id: "numeric",
+    pa.decimal128(20, 1).id: "numeric",
 }

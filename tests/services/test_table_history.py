@@ -15,7 +15,7 @@ from harness.results.base import ResultLocation
 from harness.results.registry import open_results
 from harness.results.sampler import PlainObserver
 from harness.util.clock import Clock
-from tests.services.made_tables import NAME, Made, MadeDelta, MadeIceberg, readers_of
+from tests.services.made_tables import Made, MadeDelta, MadeIceberg, readers_of
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=2, ads_per_campaign=1, disorder=Disorder())
 STANDS_S = 0.05
