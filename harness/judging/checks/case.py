@@ -336,12 +336,20 @@ class RunFacts:
             cell=self.cell_name(difference.cell),
             expected=must if must == may else f"{must} to {may}",
             seen=seen,
-            detail=f"{by}{touched}",
+            detail=f"{by}{touched}{self._too_many_from(difference)}",
             event_ids=ids,
             batches=batches,
             from_ms=from_ms,
             until_ms=until_ms,
         )
+
+    def _too_many_from(self, difference: Difference) -> str:
+        """Format with which version of its table a cell held too many, if the table keeps its versions."""
+        seen = self.watched
+        if seen is None or not seen.versions or difference.surplus <= 0:
+            return ""
+        rows = np.flatnonzero((seen.cell == difference.cell) & (seen.count > difference.may))
+        return f"; too many from {self.when(int(seen.at_us[rows[0]]))}" if len(rows) else ""
 
     def span_of(self, cell: int) -> tuple[int, int | None]:
         """Return the interval in which a cell's events are counted, late ones included."""
