@@ -10,9 +10,10 @@ from urllib.parse import unquote
 
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import UnreadableError
-from harness.results.table_files import TableFile
+from harness.results.table_files import TableFile, words_of
 from harness.results.table_history import Commit, TableWithHistory
 
+MAPPING = "delta.columnMapping.mode"  # with it, columns have other names in the files
 PARTITION = "partition."  # how deltalake names a column that is in the place of a file
 # What a reader must understand. With others, the files alone do not show the rows.
 UNDERSTOOD = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "typeWidening"})
@@ -71,19 +72,20 @@ class Delta(TableWithHistory):
             return False
         except DeltaError as error:
             self._table = None
-            raise UnreadableError(
-                f"The Delta table {self.path} can't be read: {' '.join(str(error).split())}."
-            ) from None
+            advice = " Let the job write an older protocol." if "upported" in str(error) else ""
+            raise UnreadableError(f"The Delta table {self.path} can't be read: {words_of(error)}.{advice}") from None
         self._refuse_what_it_needs()
         return True
 
     def _refuse_what_it_needs(self) -> None:
         protocol = self._table.protocol()
         unknown = sorted(set(protocol.reader_features or ()) - UNDERSTOOD)
+        if self._table.metadata().configuration.get(MAPPING, "none") != "none":
+            unknown = sorted({*unknown, "columnMapping"})
         if unknown:
             raise UnreadableError(
                 f"The Delta table {self.path} needs readers that understand {', '.join(unknown)}, and this one does "
-                "not. Let the job write without, such as delta.enableDeletionVectors = false."
+                f"not. Let the job write without, such as delta.enableDeletionVectors = false or {MAPPING} = none."
             )
 
 

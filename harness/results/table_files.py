@@ -5,17 +5,20 @@ A poll asks for the version first, and reads the files that are new.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from harness.model import HarnessError
 from harness.results.base import PolledStore, ResultLocation
 from harness.results.columns import LOOKS_FOR, PRINTS, Columns
 from harness.results.redis_scan import HASH, Row, UnreadableError
 from harness.util.integers import parse_int64
 
+BEYOND = re.compile(r"\s+(?:0: <unknown>|\[type=|For further information)")
 LONGEST = 300  # characters of an error's own text
 T = TypeVar("T")
 UNREAD = object()  # the version, before one was read
@@ -56,13 +59,12 @@ class FileTable(PolledStore):
 
     def told(self, read: Callable[[], T]) -> T:
         """Read, and name the table in an error, also for a file that the job has just deleted."""
-        import pyarrow as pa
-
         try:
             return read()
-        except (OSError, ValueError, pa.ArrowException) as error:
-            said = " ".join(str(error).split())[:LONGEST]
-            raise UnreadableError(f"The table {self.path} can't be read: {type(error).__name__}: {said}.") from None
+        except HarnessError:
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever a library makes of a table that is torn or too new)
+            raise UnreadableError(f"The table {self.path} can't be read: {words_of(error)}.") from None
 
     def take(self, version: object) -> None:
         """Read the files of the current version that the one before did not have."""
@@ -120,6 +122,12 @@ def added(rows: Iterable[Row]) -> Iterator[Row]:
     for (key, field), value in sums.items():
         if (key, field) not in unreadable:
             yield Row(key, field, str(value), HASH)
+
+
+def words_of(error: Exception) -> str:
+    """Return an error's own text in one line, without what libraries add: a stack, the input, an address."""
+    said = " ".join(BEYOND.split(str(error))[0].split())[:LONGEST].rstrip(".")
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def local(path: str) -> str:
