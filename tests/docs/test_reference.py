@@ -35,8 +35,8 @@ from harness.metering.process_sampling import RESOURCES, STATE
 from harness.model import Disorder, EngineManifest, Exit, SinkClaim
 from harness.results.glitches import COLUMNS as GLITCHES
 from harness.results.redis_scan import Row
-from harness.results.sampler import VERSION_COLUMNS
 from harness.results.registry import SOURCES
+from harness.results.sampler import VERSION_COLUMNS
 from harness.rundir.tables import TABLES
 from harness.selftest.report import EXPECTED
 from reports.files import KNOWN
