@@ -55,9 +55,9 @@ class FileTable(PolledStore):
         """Return the files of that version."""
 
     def rows(self) -> list[Row]:
-        return self.told(self._current)
+        return self.reading(self._current)
 
-    def told(self, read: Callable[[], T]) -> T:
+    def reading(self, read: Callable[[], T]) -> T:
         """Read, and name the table in an error, also for a file that the job has just deleted."""
         try:
             return read()

@@ -50,7 +50,7 @@ class TableWithHistory(FileTable):
         self._list()
         while self._pending:
             commit, at_us = self._pending.popleft()  # also if it can't be read: the next poll goes on with the next one
-            yield self.told(partial(self._version, commit, at_us))
+            yield self.reading(partial(self._version, commit, at_us))
         if self._listed in (UNREAD, None) or self._seen != self._listed:
             self.rows()
             self._listed = self._seen

@@ -30,6 +30,7 @@ from harness.util.wait import wait_until
 from tests.services.made_tables import Made, MadeDelta, MadeIceberg, MadeParquet, MadeSql, readers_of
 from workloads.registry import results_of
 
+pytestmark = pytest.mark.thorough
 KEYS = results_of(SPEC.tape).keys
 STANDS_S = 0.5
 LATER_MS = 40_000  # after the load start: all events were sent
