@@ -93,7 +93,7 @@ def folder_catalog() -> Any:
     from pyiceberg.catalog.noop import NoopCatalog
     from pyiceberg.table import CommitTableResponse, Table
 
-    class Folder(NoopCatalog, MetastoreCatalog):
+    class Folder(NoopCatalog, MetastoreCatalog):  # type: ignore[misc]
         def __init__(self, folder: Path) -> None:
             MetastoreCatalog.__init__(self, "folder", warehouse=str(folder))
 
@@ -104,7 +104,7 @@ def folder_catalog() -> Any:
             static = StaticTable.from_metadata(str(newest))
             return Table((NAMESPACE, NAME), static.metadata, str(newest), static.io, self)
 
-        def create_table(self, place: Any, schema: Any) -> Any:  # type: ignore[override]
+        def create_table(self, place: Any, schema: Any) -> Any:
             staged = self._create_staged_table((NAMESPACE, NAME), schema, str(place))
             self._written(staged)
             return self.load_table(place)

@@ -29,7 +29,8 @@ def readers():
 
 @pytest.fixture(params=[MadeDelta, MadeIceberg])
 def table(request, tmp_path) -> Made:
-    return request.param(tmp_path)
+    made: Made = request.param(tmp_path)
+    return made
 
 
 def observed(table: Made, **described: Any) -> PlainObserver:

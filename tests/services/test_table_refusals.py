@@ -73,7 +73,10 @@ def mapped(folder: Path) -> None:
 
 
 def commit_of(text: str) -> Callable[[Path], None]:
-    return lambda folder: next_commit(folder).write_text(text) and None
+    def damage(folder: Path) -> None:
+        next_commit(folder).write_text(text)
+
+    return damage
 
 
 def metadata_of(edit: Callable[[str], str]) -> Callable[[Path], None]:

@@ -83,8 +83,8 @@ commits = 0
 while True:
     for message in consumer.consume(10_000, timeout=0.02):
         try:
-            event = json.loads(message.value())
-            campaign, event_time_ms = ads[event["ad_id"]], int(event["event_time"])
+            event = json.loads(message.value() or b"")
+            campaign, event_time_ms = str(ads[event["ad_id"]]), int(event["event_time"])
         except (TypeError, ValueError, KeyError):
             continue
         if event["event_type"] == "view":
