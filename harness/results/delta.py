@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from harness.results.base import ResultLocation
-from harness.results.redis_scan import UnreadableError
+from harness.results.redis_scan import UnreadableTableError
 from harness.results.table_files import TableFile, words_of
 from harness.results.table_history import Commit, TableWithHistory
 
@@ -73,7 +73,9 @@ class Delta(TableWithHistory):
         except DeltaError as error:
             self._table = None
             advice = " Let the job write an older protocol." if "upported" in str(error) else ""
-            raise UnreadableError(f"The Delta table {self.path} can't be read: {words_of(error)}.{advice}") from None
+            raise UnreadableTableError(
+                f"The Delta table {self.path} can't be read: {words_of(error)}.{advice}"
+            ) from None
         self._refuse_what_it_needs()
         return True
 
@@ -83,7 +85,7 @@ class Delta(TableWithHistory):
         if self._table.metadata().configuration.get(MAPPING, "none") != "none":
             unknown = sorted({*unknown, "columnMapping"})
         if unknown:
-            raise UnreadableError(
+            raise UnreadableTableError(
                 f"The Delta table {self.path} needs readers that understand {', '.join(unknown)}, and this one does "
                 f"not. Let the job write without, such as delta.enableDeletionVectors = false or {MAPPING} = none."
             )

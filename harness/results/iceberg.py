@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.results.base import ResultLocation
-from harness.results.redis_scan import UnreadableError
+from harness.results.redis_scan import UnreadableTableError
 from harness.results.table_files import TableFile, local
 from harness.results.table_history import Commit, TableWithHistory
 
@@ -35,7 +35,7 @@ class Iceberg(TableWithHistory):
     def files(self) -> Iterator[TableFile]:
         for task in self._table.scan().plan_files():
             if task.delete_files:
-                raise UnreadableError(
+                raise UnreadableTableError(
                     f"The Iceberg table {self.path} has files with deleted rows, which this reader does not apply. Let "
                     "the job write with 'write.merge.mode' = 'copy-on-write'."
                 )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from harness.model import HarnessError
 from harness.results.base import PolledStore, ResultLocation
 from harness.results.columns import LOOKS_FOR, PRINTS, Columns
-from harness.results.redis_scan import HASH, Row, UnreadableError
+from harness.results.redis_scan import HASH, Row, UnreadableTableError
 from harness.util.integers import parse_int64
 
 BEYOND = re.compile(r"\s+(?:0: <unknown>|\[type=|For further information)")
@@ -64,7 +64,7 @@ class FileTable(PolledStore):
         except HarnessError:
             raise
         except Exception as error:  # noqa: BLE001  (whatever a library makes of a table that is torn or too new)
-            raise UnreadableError(f"The table {self.path} can't be read: {words_of(error)}.") from None
+            raise UnreadableTableError(f"The table {self.path} can't be read: {words_of(error)}.") from None
 
     def take(self, version: object) -> None:
         """Read the files of the current version that the one before did not have."""
@@ -89,7 +89,9 @@ class FileTable(PolledStore):
             present = [*opened.schema_arrow.names, *beside]
             names = self._columns.chosen(present)
             if names is None:
-                raise UnreadableError(f"The results in {self.path} can't be read: {self._columns.missing(present)}.")
+                raise UnreadableTableError(
+                    f"The results in {self.path} can't be read: {self._columns.missing(present)}."
+                )
             asked = {name: self._columns.column_of(name) for name in names}
             inside = [column for column in asked.values() if column not in beside]
             table = opened.read(columns=inside)

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 
 from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
 from harness.model import EngineReport
-from harness.results.redis_scan import Row, UnreadableError, as_columns, unlike
+from harness.results.redis_scan import Row, UnreadableError, UnreadableTableError, as_columns, unlike
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import EngineSupervisor, Tell
 from harness.runner.screen import Screen
@@ -82,8 +82,8 @@ class EvidenceCollector:
         rows: Sequence[Row] | None = None
         try:
             rows = self._results.rows()
-        except UnreadableError:
-            if report.state in ("drained", "unserved"):
+        except UnreadableError as error:
+            if report.state in ("drained", "unserved") or isinstance(error, UnreadableTableError):
                 raise
         self._rows = rows or ()
         self._write_rows(OBSERVED, self._rows)
