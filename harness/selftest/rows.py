@@ -62,7 +62,7 @@ def _swapped(right: Ledger, log: LogEvents, case: RunFacts) -> Ledger:
 def _seen(log: LogEvents, batch: Ints, later_ms: Ints | int = 0) -> Watched:
     """Return the polls of a table that shows each batch when its last event has come, some rows later than others."""
     last_ms = np.array([log.time_ms[batch == each].max() for each in range(int(batch.max()) + 1)])
-    at_us = (last_ms[batch] + SEEN_AFTER_MS + later_ms) * 1000
+    at_us = np.asarray((last_ms[batch] + SEEN_AFTER_MS + later_ms) * 1000, dtype=np.int64)
     order = np.argsort(at_us, kind="stable")
     ones = np.ones(len(log), dtype=np.int64)
     return Watched(at_us[order], log.cell[order], ones, longest_gap_ms=50.0)
