@@ -163,9 +163,13 @@ def conflict(source: str) -> type[Exception]:
     """Return the error of a commit that lost against the job's."""
     found: type[Exception]
     if source == "delta":
-        from deltalake.exceptions import DeltaError as found
+        from deltalake.exceptions import DeltaError
+
+        found = DeltaError
     else:
-        from pyiceberg.exceptions import CommitFailedException as found
+        from pyiceberg.exceptions import CommitFailedException
+
+        found = CommitFailedException
     return found
 
 
