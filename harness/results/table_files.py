@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,12 +62,17 @@ class FileTable(PolledStore):
         if version is None:
             return []
         if version != self._seen:
-            before = self._cells  # also of a file without rows
-            self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
-            every = (row for rows in self._cells.values() for row in rows)
-            self._rows = [*added(every)] if self._location.manifest.sums else [*every]
-            self._seen = version
+            self._rows, self._seen = [*self._cells_of(self._content())], version
         return self._rows
+
+    def _content(self) -> Iterable[Row]:
+        """Return the rows of the current version; those of files that were there before are not read again."""
+        before = self._cells  # also of a file without rows
+        self._cells = {file: before[file] if file in before else self._read(file) for file in self.files()}
+        return (row for rows in self._cells.values() for row in rows)
+
+    def _cells_of(self, rows: Iterable[Row]) -> Iterable[Row]:
+        return added(rows) if self._location.manifest.sums else rows
 
     def _read(self, file: TableFile) -> list[Row]:
         from pyarrow import parquet
@@ -77,11 +82,14 @@ class FileTable(PolledStore):
             present = [*opened.schema_arrow.names, *beside]
             names = self._columns.chosen(present)
             if names is None:
-                raise UnreadableError(f"The results in {self.path} can't be read: {self._columns.missing(present)}.")
+                raise self._lacks(present)
             asked = {name: self._columns.column_of(name) for name in names}
             inside = [column for column in asked.values() if column not in beside]
             table = opened.read(columns=inside)
         return [*self._columns.rows(_named(file, table, asked, beside))]
+
+    def _lacks(self, present: Sequence[str]) -> UnreadableError:
+        return UnreadableError(f"The results in {self.path} can't be read: {self._columns.missing(present)}.")
 
 
 def _named(

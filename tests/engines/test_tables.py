@@ -53,7 +53,7 @@ def test_each_way_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("store", ["postgresql", "delta"])
+@pytest.mark.parametrize("store", ["postgresql", "delta", "iceberg"])
 def test_a_job_of_a_users_own_that_appends_to_a_table_is_found_out(tmp_path, served, store):
     asked = "--engine", EXAMPLES / "tables" / store, "--fault", "checkpoint-delete-commit@offset>=40%"
     answer = run(tmp_path, *SHORT, *served, *asked)

@@ -16,10 +16,11 @@ from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import Config, read_config
 
 TABLE = "ad_counts"
-CAMPAIGN, OPENS, VIEWS = "campaign_id", "window_start", "views"
-COLUMNS = f"{CAMPAIGN} STRING, {OPENS} TIMESTAMP(3), {VIEWS} BIGINT"
+CAMPAIGN, OPENS = "campaign_id", "window_start"
+VIEWS = "`views`"  # a reserved word
+COLUMNS = f"{CAMPAIGN} STRING, {OPENS} TIMESTAMP(6), {VIEWS} BIGINT"
 # Times are written without a zone, in UTC.
-START = f"CAST(TO_TIMESTAMP_LTZ(window_start_ms, 3) AS TIMESTAMP(3)) AS {OPENS}"
+START = f"CAST(TO_TIMESTAMP_LTZ(window_start_ms, 3) AS TIMESTAMP(6)) AS {OPENS}"
 
 Query = Callable[[Config], str]
 
@@ -50,16 +51,17 @@ def each_view(config: Config) -> str:
 
 def totals(config: Config) -> str:
     """A total comes out with each change."""
-    return f"SELECT {CAMPAIGN}, {OPENS}, SUM({VIEWS}) AS {VIEWS} FROM ({each_view(config)}) GROUP BY {CAMPAIGN}, {OPENS}"
+    return (
+        f"SELECT {CAMPAIGN}, {OPENS}, SUM({VIEWS}) AS {VIEWS} FROM ({each_view(config)}) GROUP BY {CAMPAIGN}, {OPENS}"
+    )
 
 
 def final_totals(config: Config) -> str:
     """A total comes out once, when the watermark has passed the end of its window."""
+    length = f"INTERVAL '{config['window_ms'] / 1000:.3f}' SECOND(9, 3)"
     return f"""
-        SELECT {CAMPAIGN}, window_start, COUNT(*) AS {VIEWS}
-        FROM TUMBLE(
-            DATA => TABLE ({events(config, CAMPAIGN)}),
-            TIMECOL => DESCRIPTOR(happened_at),
-            SIZE => INTERVAL '{config["window_ms"] / 1000:.3f}' SECOND(9, 3)
-        ) GROUP BY {CAMPAIGN}, window_start, window_end
+        WITH counted AS ({events(config, CAMPAIGN)})
+        SELECT {CAMPAIGN}, {OPENS}, COUNT(*) AS {VIEWS}
+        FROM TUMBLE(TABLE counted, DESCRIPTOR(happened_at), {length})
+        GROUP BY {CAMPAIGN}, {OPENS}, window_end
     """
