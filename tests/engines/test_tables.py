@@ -1,4 +1,4 @@
-"""Counts in tables: which of fourteen ways to write one survive a batch that runs again."""
+"""Counts in tables: which ways to write one survive a batch that runs again, or a restart of Flink."""
 
 from __future__ import annotations
 
@@ -50,6 +50,25 @@ def test_each_way_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine
 
     assert answer["verdict"] == ("FAIL" if is_twice else "PASS"), answer["sentence"]
     assert answer["words"] == (["duplicated"] if is_twice else [])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("engine", "sink", "words"),
+    [
+        ("flink-postgresql", "append", ["duplicated"]),
+        ("flink-postgresql", "upsert-totals", ["non-monotonic"]),
+        ("flink-postgresql", "upsert-final", []),
+        ("flink-iceberg", "append", []),
+        ("flink-iceberg", "append-final", []),
+        ("flink-iceberg", "upsert-totals", []),
+    ],
+)
+def test_each_way_of_flink_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine, sink, words):
+    answer = run(tmp_path, *SHORT, *served, "--engine", engine, "--sink", sink, "--fault", "kill@offset>=50%")
+
+    assert answer["verdict"] == ("FAIL" if words else "PASS"), answer["sentence"]
+    assert answer["words"] == words
 
 
 @pytest.mark.thorough
