@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -46,6 +46,7 @@ class FileTable(PolledStore):
         self._columns = Columns(location)
         self._seen: object = UNREAD
         self._rows: list[Row] = []
+        self._files: list[TableFile] = []
         self._cells: dict[TableFile, list[Row]] = {}
 
     @abstractmethod
@@ -70,10 +71,8 @@ class FileTable(PolledStore):
 
     def take(self, version: object) -> None:
         """Read the files of the current version that the one before did not have."""
-        before = self._cells  # also of a file without rows
-        files = () if version is None else self.files()
-        self._cells = {file: before[file] if file in before else self._read(file) for file in files}
-        every = (row for rows in self._cells.values() for row in rows)
+        self._files = [] if version is None else [*self.files()]
+        every = self.content(self._files)
         self._rows = [*added(every)] if self._location.manifest.sums else self._columns.together(every)
         self._seen = version
 
@@ -83,10 +82,16 @@ class FileTable(PolledStore):
             self.take(version)
         return self._rows
 
+    def content(self, files: Sequence[TableFile]) -> Iterable[Row]:
+        """Return the rows of these files. Those that were there before are not read again."""
+        before = self._cells  # also of a file without rows
+        self._cells = {file: before[file] if file in before else self._read(file) for file in files}
+        return (row for rows in self._cells.values() for row in rows)
+
     def layout(self) -> list[HeldFile]:
         """Read the sizes of the files that were read last. One that was deleted since is left out."""
         held = []
-        for file in self._cells:
+        for file in self._files:
             with suppress(OSError):
                 held.append(_held(Path(file.path), self.path))
         return held
@@ -99,13 +104,14 @@ class FileTable(PolledStore):
             present = [*opened.schema_arrow.names, *beside]
             names = self._columns.chosen(present)
             if names is None:
-                raise UnreadableTableError(
-                    f"The results in {self.path} can't be read: {self._columns.missing(present)}."
-                )
+                raise self._lacks(present)
             asked = {name: self._columns.column_of(name) for name in names}
             inside = [column for column in asked.values() if column not in beside]
             table = opened.read(columns=inside)
         return [*self._columns.rows(_named(file, table, asked, beside))]
+
+    def _lacks(self, present: Sequence[str]) -> UnreadableTableError:
+        return UnreadableTableError(f"The results in {self.path} can't be read: {self._columns.missing(present)}.")
 
 
 def _held(path: Path, below: Path) -> HeldFile:

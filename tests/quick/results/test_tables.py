@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from harness.model import EngineManifest, KafkaAddress, SinkClaim
-from harness.results import iceberg, table_files
+from harness.results import iceberg, iceberg_merge, table_files
 from harness.results.base import ResultLocation
 from harness.results.columns import Columns, number_of
+from harness.results.iceberg_merge import Deletes, Entry
 from harness.results.parquet import Parquet
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.util.clock import Clock
@@ -255,3 +256,34 @@ def test_the_newest_version_of_an_iceberg_table_has_the_highest_number(tmp_path)
     (tmp_path / f"00011-{some}.metadata.json").touch()
 
     assert iceberg.metadata_files(tmp_path)[-1] == (11, tmp_path / f"00011-{some}.metadata.json")
+
+
+def data_of(path: str, sequence: int, **columns: list[object]) -> pa.Table:
+    return iceberg_merge.numbered(pa.table(columns), Entry(path, sequence))
+
+
+def alive(*rows: pa.Table, **deleted: tuple[Deletes, pa.Table]) -> list[tuple[str, int]]:
+    found = iceberg_merge.alive(pa.concat_tables(rows), dict(deleted.values()))
+    return sorted((row["id"], row["views"]) for row in found.to_pylist())
+
+
+def test_a_row_of_iceberg_is_deleted_by_its_values_if_it_is_older():
+    rows = [data_of("a", 1, id=["x", "y"], views=[1, 2]), data_of("b", 2, id=["x"], views=[3])]
+    by_value = Deletes(Entry("d", 2), ("id",)), pa.table({"id": ["x"]})
+
+    assert alive(*rows, first=by_value) == [("x", 3), ("y", 2)], "not that of the same commit"
+
+
+def test_of_two_deletes_of_a_value_the_newer_one_counts():
+    rows = [data_of("a", 1, id=["x"], views=[1]), data_of("b", 2, id=["x"], views=[2])]
+    older = Deletes(Entry("d", 2), ("id",)), pa.table({"id": ["x"]})
+    newer = Deletes(Entry("e", 3), ("id",)), pa.table({"id": ["x"]})
+
+    assert alive(*rows, newer=newer, older=older) == []
+
+
+def test_a_row_of_iceberg_is_deleted_by_its_place_in_the_same_commit_too():
+    rows = [data_of("a", 1, id=["x", "x"], views=[1, 2]), data_of("b", 1, id=["x"], views=[3])]
+    by_place = Deletes(Entry("d", 1), ()), pa.table({"file_path": ["a"], "pos": [0]})
+
+    assert alive(*rows, first=by_place) == [("x", 2), ("x", 3)]
