@@ -53,7 +53,7 @@ def test_a_change_is_dated_right_to_one_poll(tmp_path, kind):
     found = StoredRun(store)
     (looks,) = store.history("observer")
     written = {tuple(cell): told for told in commits(store.path) for cell in told["cells"]}
-    rows = found.samples.table().to_pylist()
+    rows = found.samples.to_pylist()
     first_us = min(row["at_us"] for row in rows)  # the first poll: what it finds has been there before
     dated = 0
     for row in rows:
