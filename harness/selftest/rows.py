@@ -42,7 +42,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     replayed = Ledger(dict.fromkeys(third.cell[codes.keys(third.cell) == 0].tolist(), 1))
     yield "rows, all of them right", honest
     yield "an event that is two rows", showing(right + Ledger({rows: 1}))
-    yield "a batch of which each event is two rows", showing(right + replayed)
+    yield "a batch whose events are two rows each", showing(right + replayed)
     yield "an event that is no row", showing(Ledger({**right, **of_event}))
     yield "one event twice, and another one not at all", showing(_swapped(right, log, honest))
     yield "a row in the partition of another time zone", saying("hour", hour + AN_HOUR_MS)
