@@ -42,6 +42,7 @@ KNOWN = {
     "latency.parquet": "each latency",
     "samples.parquet": "each poll of the results",
     "glitches.parquet": "values that were seen for a while and are not counts",
+    "versions.parquet": "each version of a table that keeps them, with its writer",
     "sends.parquet": "each slice of the load, when it was due and when it was sent",
     "resources.parquet": "CPU and memory of each process and second",
     "expected.parquet": "the expected count of each cell",

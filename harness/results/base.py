@@ -26,7 +26,7 @@ from harness.results.redis_scan import (
     expiring,
     strangers,
 )
-from harness.results.sampler import PlainObserver, Sampled
+from harness.results.sampler import PlainObserver, Polled, Sampled
 from harness.services.claim import literal
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
@@ -123,8 +123,21 @@ class ResultStore(ABC):
         """Close what is open."""
 
 
+class Version(NamedTuple):
+    """The rows that a reader could get. With a time, they are a version in the store's own history."""
+
+    rows: list[Row]
+    at_us: int | None = None
+    name: str = ""
+    writer: str = ""  # as far as the store says which program wrote it
+
+
 class PolledStore(ResultStore):
     """A store whose rows are polled during a run."""
+
+    def versions(self) -> Iterator[Version]:
+        """Yield what readers could get since the call before, as far as the store knows; the present rows come last."""
+        yield Version(self.rows())
 
     def observer(self, tape: TapeSpec) -> Observer | None:
         location = self._location
@@ -134,14 +147,14 @@ class PolledStore(ResultStore):
         seen: list[Row] = []
         replies: tuple[Sequence[object], Collection[str]] = (), ()
 
-        def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
+        def poll(names: Sequence[str]) -> Iterator[Polled]:
             nonlocal seen, replies
-            found = self.rows()
-            if found is not seen:  # a table of many rows returns those that it has until there is a new version
-                rows = [row for row in found if self.is_there(row)]
-                hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-                seen, replies = found, (by_key(rows, names), strangers(hashes, known, bookkeeping))
-            return replies
+            for each in self.versions():
+                if each.rows is not seen:  # a table of many rows returns those that it has until there is a new version
+                    rows = [row for row in each.rows if self.is_there(row)]
+                    hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
+                    seen, replies = each.rows, (by_key(rows, names), strangers(hashes, known, bookkeeping))
+                yield Polled(*replies, each.at_us, each.name, each.writer)
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 

@@ -2,7 +2,7 @@
 
 Columns have the names of the question, or for ad views `campaign`, `window` and `count`; `columns` of a manifest says
 which column stands for which name. A window may be a number of milliseconds or a time. A row that is no cell becomes a
-row of its own, and the checks report it.
+row of its own, and the checks report it. So is a cell whose value is no whole number, under the name of its cell.
 
 If a question has outputs of events, a row is one: rows are counted as `outputs`, and the other values may be texts or
 NULL too.
@@ -89,7 +89,7 @@ class Columns:
         for place, values in named:
             cells = self._cells(values)
             if cells is None:
-                yield Row(place, "", json.dumps({name: str(each) for name, each in values.items()}), NO_RESULT)
+                yield Row(place, "", json.dumps({name: as_stored(each) for name, each in values.items()}), NO_RESULT)
             else:
                 yield from cells
 
@@ -110,7 +110,7 @@ class Columns:
         return self._are_outputs and name == OUTPUTS
 
     def _cells(self, values: Mapping[str, Any]) -> list[Row] | None:
-        """Return the cells of one row; None if it has no key, no window or a value that is no whole number."""
+        """Return the cells of one row; None if it has no key or no window."""
         texts = [text for name in self.wanted.texts if (text := text_of(values[name])) is not None]
         named = next((name for name in self.wanted.numbers if name in values), WINDOW)
         window = number_of(values[named]) if self.wanted.numbers else "0"
@@ -123,9 +123,8 @@ class Columns:
                 continue
             number = "1" if self._counts(name) else self._value(values[name])
             key = self._keys.get((*texts, name)) if self._keys else texts[0]
-            if number is None:
-                return None
-            cells.append(Row(key or ":".join(texts), start, number, HASH))
+            text = as_stored(values[name]) if number is None else number
+            cells.append(Row(key or ":".join(texts), start, text, HASH))
         return cells
 
     def _value(self, value: object) -> str | None:
@@ -158,6 +157,10 @@ def number_of(value: object) -> str | None:
     if isinstance(value, bool | float | date) or not isinstance(value, int | str):
         return None
     return str(value) if parse_int64(str(value)) is not None else None
+
+
+def as_stored(value: object) -> str:
+    return "NULL" if value is None else str(value)
 
 
 _MICROSECOND = datetime.resolution

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
 from harness.model import EngineReport
 from harness.results.base import HeldFile
-from harness.results.redis_scan import Row, UnreadableError, as_columns, unlike
+from harness.results.redis_scan import Row, UnreadableError, UnreadableTableError, as_columns, unlike
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import EngineSupervisor, Tell
 from harness.runner.screen import Screen
@@ -28,7 +28,10 @@ class EvidenceCollector:
         if (sampled := self._results.stop_observing()) is not None:
             self._store.write_table("samples.parquet", sampled.columns)
             self._store.write_table("glitches.parquet", sampled.glitches)
-            self._store.tell("observer", rows=len(sampled.columns["at_us"]), **asdict(sampled.looks))
+            if sampled.versions["at_us"]:
+                self._store.write_table("versions.parquet", sampled.versions)
+            counts = {"rows": len(sampled.columns["at_us"]), "versions": len(sampled.versions["at_us"])}
+            self._store.tell("observer", **counts, **asdict(sampled.looks))
         self._life.collect(force=True)
         self._tell("engine", report=report, notes=self._engine.notes())
         has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
@@ -80,8 +83,8 @@ class EvidenceCollector:
         rows: Sequence[Row] | None = None
         try:
             rows = self._results.rows()
-        except UnreadableError:
-            if report.state in ("drained", "unserved"):
+        except UnreadableError as error:
+            if report.state in ("drained", "unserved") or isinstance(error, UnreadableTableError):
                 raise
         self._rows = rows or ()
         self._write_rows(OBSERVED, self._rows)
