@@ -332,7 +332,7 @@ def _check_results(manifest: EngineManifest) -> None:
     if any(sink.whole_batches for sink in manifest.sinks) and not is_table:
         raise MistakeError(
             f"whole_batches = true, and results = {manifest.results!r}: only a table, such as 'delta:events', has "
-            f"versions of which a reader sees one."
+            f"versions, and a reader sees one of them."
         )
     for name, value, may, must in (
         ("key", manifest.key, is_template, is_template),

@@ -38,9 +38,11 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     rows = codes.one(0, event)
     of_event = {codes.one(key, event): 0 for key in range(len(names))}
     hour = right.count(codes.one(names.index("hour"), event))
-    late = log.id % BATCH >= BATCH // 2
+    late, third = log.id % BATCH >= BATCH // 2, log.only(batch == 3)
+    replayed = Ledger(dict.fromkeys(third.cell[codes.keys(third.cell) == 0].tolist(), 1))
     yield "rows, all of them right", honest
     yield "an event that is two rows", showing(right + Ledger({rows: 1}))
+    yield "a batch whose events are two rows each", showing(right + replayed)
     yield "an event that is no row", showing(Ledger({**right, **of_event}))
     yield "one event twice, and another one not at all", showing(_swapped(right, log, honest))
     yield "a row in the partition of another time zone", saying("hour", hour + AN_HOUR_MS)
@@ -62,7 +64,7 @@ def _swapped(right: Ledger, log: LogEvents, case: RunFacts) -> Ledger:
 def _seen(log: LogEvents, batch: Ints, later_ms: Ints | int = 0) -> Watched:
     """Return the polls of a table that shows each batch when its last event has come, some rows later than others."""
     last_ms = np.array([log.time_ms[batch == each].max() for each in range(int(batch.max()) + 1)])
-    at_us = np.asarray((last_ms[batch] + SEEN_AFTER_MS + later_ms) * 1000, dtype=np.int64)
+    at_us = np.asarray(last_ms[batch] + SEEN_AFTER_MS + later_ms, dtype=np.int64) * 1000
     order = np.argsort(at_us, kind="stable")
     ones = np.ones(len(log), dtype=np.int64)
     return Watched(at_us[order], log.cell[order], ones, longest_gap_ms=50.0)

@@ -31,7 +31,7 @@ def campaigns_of(tape: TapeSpec) -> Mapping[str, str]:
 
 
 class EtlCodec:
-    """The events of ad impressions, all of which belong to a cell: clicks and purchases too."""
+    """The events of ad impressions. Each belongs to a cell: clicks and purchases too."""
 
     def __init__(self, events: Codec) -> None:
         self._events = events
