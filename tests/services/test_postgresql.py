@@ -156,7 +156,7 @@ def test_a_table_elsewhere_is_not_taken_for_the_runs_own(server, address):
     assert (found.rows(), others.rows()) == ([Row("b", "10000", "4", HASH)], [Row("a", "10000", "3", HASH)])
     did(server.address, "CREATE ROLE stranger LOGIN")
     as_stranger = source(replace(address, url=login(server, "stranger")), results="sql:public.counts")
-    with pytest.raises(UnreadableError, match="permission denied for table counts"):
+    with pytest.raises(UnreadableError, match="permission denied"):
         as_stranger.rows()
 
     for each in (found, others, as_stranger):
@@ -228,7 +228,7 @@ def test_a_user_who_may_not_make_a_schema_is_told_what_to_grant(server):
 def test_a_wrong_password_is_told_without_it(server):
     did(server.address, "CREATE ROLE keeper LOGIN PASSWORD 'right'", "GRANT CREATE ON DATABASE postgres TO keeper")
     with asking_for_passwords(server, "keeper"):
-        with pytest.raises(UsageError, match="password authentication failed") as refused:
+        with pytest.raises(UsageError, match="authentication failed") as refused:
             postgresql.external(login(server, "keeper", "geheim"), SCHEMA)
         assert postgresql.external(login(server, "keeper", "right"), SCHEMA).external
 
