@@ -42,11 +42,13 @@ KNOWN = {
     "latency.parquet": "each latency",
     "samples.parquet": "each poll of the results",
     "glitches.parquet": "values that were seen for a while and are not counts",
+    "versions.parquet": "each version of a table that keeps them, with its writer",
     "sends.parquet": "each slice of the load, when it was due and when it was sent",
     "resources.parquet": "CPU and memory of each process and second",
     "expected.parquet": "the expected count of each cell",
     "observed.parquet": "the actual count of each cell",
     "observed-after-stop.parquet": "the same, read again after the engine was stopped",
+    "table-files.parquet": "each file of the table with the results",
     "log.parquet": "each record of the topic",
 }
 DEAD = re.compile(r'<a href="([^"#:]+)">(.*?)</a>', re.DOTALL)

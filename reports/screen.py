@@ -20,7 +20,7 @@ from harness.util.texts import many, three_digits
 from reports import outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
-from reports.sections import backlog, bursts, company, growth, latency
+from reports.sections import backlog, bursts, company, growth, latency, table_layout
 from reports.sections.reproduce import kind_of
 
 WIDTH = 79
@@ -150,6 +150,8 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
         yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
     if m.company:
         yield from _wrapped("  reader   ", company.in_words(m.company))
+    if m.table_files:
+        yield from _wrapped("  files    ", table_layout.in_words(m.table_files))
 
 
 def headline(m: Measurement) -> Latency | None:

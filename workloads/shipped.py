@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKLOADS = {
     AD_IMPRESSIONS: "workloads.ad_impressions.workload",
     "enrichment": "workloads.enrichment.workload",
+    "etl": "workloads.etl.workload",
     "page_visits": "workloads.page_visits.workload",
     "page_visits_sliding": "workloads.page_visits_sliding.workload",
     "page_visits_sessions": "workloads.page_visits_sessions.workload",

@@ -329,6 +329,11 @@ def _check_results(manifest: EngineManifest) -> None:
             f"order of the results."
         )
     is_table, by_query = manifest.in_table, manifest.results == "sql"
+    if any(sink.whole_batches for sink in manifest.sinks) and not is_table:
+        raise MistakeError(
+            f"whole_batches = true, and results = {manifest.results!r}: only a table, such as 'delta:events', has "
+            f"versions, and a reader sees one of them."
+        )
     for name, value, may, must in (
         ("key", manifest.key, is_template, is_template),
         ("read", manifest.read, is_command, is_command),

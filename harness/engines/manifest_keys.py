@@ -146,6 +146,11 @@ SINK_KEYS: Keys = {
         "Outputs of a key leave in the order of their events' times. Only for results in a topic.",
         example="in_order = true",
     ),
+    "whole_batches": TomlKey(
+        flag,
+        "A reader sees the outputs of a batch all at once or not at all. Only for outputs of events in a table.",
+        example="whole_batches = true",
+    ),
     "times": TomlKey(
         SomeOf(get_args(Time)),
         "The times by which the job can count, for the scenario key `time`.",

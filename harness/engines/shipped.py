@@ -28,6 +28,8 @@ IDS = (
     "flink-standalone",
     "flink-java",
     "flink-batch",
+    "flink-postgresql",
+    "flink-iceberg",
     "kafka-streams",
     "quix",
 )

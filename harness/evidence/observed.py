@@ -252,3 +252,4 @@ class Watched:
     closed_ms: float = 0.0  # between polls of the closed windows: the median; 0: unknown
     unreadable: tuple[Glitch, ...] = ()  # text in the place of a count
     strangers: tuple[Glitch, ...] = ()  # counts of a key that can't exist
+    versions: Mapping[int, str] = field(default_factory=dict)  # when one could be read first -> its name and its writer

@@ -43,7 +43,7 @@ class TableStrike(Strike):
     def landed(self, now: Moment) -> str:
         try:
             return self.work(folder_of(now))
-        except (OSError, *conflicts(self._source)):  # the job was first, or has just deleted a file
+        except (OSError, conflict(self._source)):  # the job was first, or has just deleted a file
             return ""
 
     def healed(self, now: Moment) -> str:
@@ -159,15 +159,18 @@ def set_of_iceberg(folder: Path, value: str) -> None:
         transaction.set_properties({MARK: value})
 
 
-def conflicts(source: str) -> tuple[type[Exception], ...]:
-    """Return the errors of a commit that lost against the job's."""
+def conflict(source: str) -> type[Exception]:
+    """Return the error of a commit that lost against the job's."""
+    found: type[Exception]
     if source == "delta":
         from deltalake.exceptions import DeltaError
 
-        return (DeltaError,)
-    from pyiceberg.exceptions import CommitFailedException
+        found = DeltaError
+    else:
+        from pyiceberg.exceptions import CommitFailedException
 
-    return (CommitFailedException,)
+        found = CommitFailedException
+    return found
 
 
 def folder_of(now: Moment) -> Path:

@@ -135,6 +135,7 @@ def _read(run: StoredRun) -> RunFacts:
         drops_late=claim.late == "drop",
         final=claim.final,
         in_order=claim.in_order,
+        whole_batches=claim.whole_batches,
         batch_log=run.batch_log,
         named=run.named_late,
         exact=counted.exact,
@@ -325,7 +326,19 @@ def _watched(run: StoredRun) -> Watched | None:
         closed_ms=told.get("closed_period_ms", 0.0),
         unreadable=tuple(found[UNREADABLE]),
         strangers=tuple(found[STRANGER]),
+        versions=_versions(store, told),
     )
+
+
+def _versions(store: Store, told: Mapping[str, Any]) -> Mapping[int, str]:
+    """Read the versions of a table that keeps them; empty for other stores."""
+    rows = store.read_table("versions.parquet").to_pylist() if told.get("versions") else []
+    if len(rows) != told.get("versions", 0):
+        raise MissingEvidence(
+            f"{store.path / 'versions.parquet'} holds {many(len(rows), 'row')}, and the observer "
+            f"wrote {told['versions']:,}"
+        )
+    return {row["at_us"]: ": ".join(word for word in (row["version"], row["writer"]) if word) for row in rows}
 
 
 def _glitches(store: Store, told: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, list[Glitch]]:

@@ -17,7 +17,7 @@ from harness.evidence.observed import ROWS_AT_ONCE
 from harness.judging import progress_curve
 from harness.judging.stored_run import StoredRun
 from harness.load.certificate import of_load
-from harness.measuring import backlog_catch_up, bursting, company, cost, growth, recovery, steady
+from harness.measuring import backlog_catch_up, bursting, company, cost, growth, recovery, steady, table_layout
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -147,6 +147,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         bursts=bursts,
         growth=growth.of_run(run),
         company=company.of_run(run),
+        table_files=table_layout.of_run(run),
     )
 
 

@@ -222,6 +222,33 @@ class Company:
 
 
 @dataclass(frozen=True)
+class Partition:
+    """The files of one partition of a table."""
+
+    name: str
+    files: int
+    rows: int
+    smallest_bytes: int
+    median_bytes: int
+    largest_bytes: int
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """The files of a table at the end of the run."""
+
+    files: int
+    partitions: int
+    most_in_one: int  # files in the partition with the most
+    small: int  # files below 1 MiB
+    bytes: int
+    smallest_bytes: int
+    median_bytes: int
+    largest_bytes: int
+    median_rows: int  # of a file
+
+
+@dataclass(frozen=True)
 class Measurement:
     """All figures of one run; there is none if its results are wrong or its load check is void."""
 
@@ -246,6 +273,7 @@ class Measurement:
     bursts: Bursts | None = None  # None: the load had none
     growth: Growth | None = None  # None: state was evicted during the load, or its size is not reported
     company: Company | None = None  # None: there was no other reader
+    table_files: TableLayout | None = None  # None: the results are in no files of a table
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

@@ -29,6 +29,7 @@ class SinkClaim:
     bookkeeping: tuple[str, ...] = ()  # patterns of Redis keys that belong to the engine and hold no results
     final: bool = False  # a result is written once, when the watermark has passed the end of its window
     in_order: bool = False  # outputs of a key leave in order of their events' times
+    whole_batches: bool = False  # a reader sees all outputs of a batch at once
     times: tuple[Time, ...] = (EVENT_TIME,)  # the times by which it can count
 
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from harness.engines.template import OPENS, WINDOW, WINDOW_KEYS
 from harness.evidence.checksums import PREFIX
@@ -26,7 +26,7 @@ from harness.results.redis_scan import (
     expiring,
     strangers,
 )
-from harness.results.sampler import PlainObserver, Sampled
+from harness.results.sampler import PlainObserver, Polled, Sampled
 from harness.services.claim import literal
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
@@ -56,6 +56,14 @@ class ResultLocation:
     folder: Path = Path()  # of the engine, for tables of files
     sql: SqlAddress | None = None  # the run's schema in PostgreSQL, for engines that write to it
     number: str = OPENS  # the meaning of a cell's whole number; "" if cells have none
+
+
+class HeldFile(NamedTuple):
+    """A file of the current version of a table."""
+
+    partition: str  # the names of its folders, such as "day=2026-11-27"
+    bytes: int
+    rows: int
 
 
 class Observer(Protocol):
@@ -107,22 +115,46 @@ class ResultStore(ABC):
         del others
         return None
 
+    def layout(self) -> Sequence[HeldFile]:
+        """Return the files that hold the results; nothing if they are in no table of files."""
+        return ()
+
     def close(self) -> None:  # noqa: B027  (most have nothing open)
         """Close what is open."""
 
 
+class Version(NamedTuple):
+    """The rows that a reader could get. With a time, they are a version in the store's own history."""
+
+    rows: list[Row]
+    at_us: int | None = None
+    name: str = ""
+    writer: str = ""  # as far as the store says which program wrote it
+
+
 class PolledStore(ResultStore):
     """A store whose rows are polled during a run."""
+
+    def versions(self) -> Iterator[Version]:
+        """Yield what readers could get since the call before, as far as the store knows; the present rows come last."""
+        yield Version(self.rows())
 
     def observer(self, tape: TapeSpec) -> Observer | None:
         location = self._location
         known = frozenset(location.keys)
         bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
 
-        def poll(names: Sequence[str]) -> tuple[Sequence[object], Collection[str]]:
-            rows = [row for row in self.rows() if self.is_there(row)]
-            hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
-            return by_key(rows, names), strangers(hashes, known, bookkeeping)
+        seen: list[Row] = []
+        replies: tuple[Sequence[object], Collection[str]] = (), ()
+
+        def poll(names: Sequence[str]) -> Iterator[Polled]:
+            nonlocal seen, replies
+            for each in self.versions():
+                if each.rows is not seen:  # a table of many rows returns those that it has until there is a new version
+                    rows = [row for row in each.rows if self.is_there(row)]
+                    hashes = (row.key for row in rows if row.kind in (HASH, ORPHAN))
+                    seen, replies = each.rows, (by_key(rows, names), strangers(hashes, known, bookkeeping))
+                yield Polled(*replies, each.at_us, each.name, each.writer)
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 

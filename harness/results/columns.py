@@ -2,23 +2,30 @@
 
 Columns have the names of the question, or for ad views `campaign`, `window` and `count`; `columns` of a manifest says
 which column stands for which name. A window may be a number of milliseconds or a time. A row that is no cell becomes a
-row of its own, and the checks report it.
+row of its own, and the checks report it. So is a cell whose value is no whole number, under the name of its cell.
+
+If a question has outputs of events, a row is one: rows are counted as `outputs`, and the other values may be texts or
+NULL too.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from harness.engines.template import CAMPAIGN, NUMBERS, VALUE, WINDOW, numbers_of
+from harness.engines.template import CAMPAIGN, EVENT_ID, NUMBERS, VALUE, WINDOW, numbers_of
 from harness.results.base import ResultLocation, window_start
 from harness.results.redis_scan import HASH, NO_RESULT, Row
 from harness.util.integers import parse_int64
+from workloads.base import NULL
+from workloads.text_values import text_value
 
 COUNT = "count"
+OUTPUTS = "outputs"  # the name of the value that counts how often an event was output
 # What every source of rows says of itself.
 LOOKS_FOR = "rows of a table with a column for each key, the window and the value"
 PRINTS = "the table holds rows such as"
@@ -50,7 +57,8 @@ class Columns:
         else:
             texts, values, self._keys = (CAMPAIGN,), (COUNT,), {}
         numbers = tuple(name for name in allowed if name not in values)
-        self.wanted = Wanted(texts, numbers, values)
+        self._are_outputs = location.number == EVENT_ID and OUTPUTS in values
+        self.wanted = Wanted(texts, numbers, tuple(name for name in values if not self._counts(name)))
 
     def column_of(self, name: str) -> str:
         return self._of.get(name, name)
@@ -81,27 +89,51 @@ class Columns:
         for place, values in named:
             cells = self._cells(values)
             if cells is None:
-                yield Row(place, "", json.dumps({name: str(each) for name, each in values.items()}), NO_RESULT)
+                yield Row(place, "", json.dumps({name: as_stored(each) for name, each in values.items()}), NO_RESULT)
             else:
                 yield from cells
 
+    def together(self, rows: Iterable[Row]) -> list[Row]:
+        """Count the outputs of each event. Two of them that differ in a value leave that value twice."""
+        if not self._are_outputs:
+            return [*rows]
+        outputs = {key for names, key in self._keys.items() if names[-1] == OUTPUTS}
+        counts, others = Counter[Row](), dict[Row, None]()
+        for row in rows:
+            if row.key in outputs:
+                counts[row] += 1
+            else:
+                others[row] = None
+        return [*(row._replace(value=str(count)) for row, count in counts.items()), *others]
+
+    def _counts(self, name: str) -> bool:
+        return self._are_outputs and name == OUTPUTS
+
     def _cells(self, values: Mapping[str, Any]) -> list[Row] | None:
-        """Return the cells of one row; None if it has no key, no window or a value that is no whole number."""
+        """Return the cells of one row; None if it has no key or no window."""
         texts = [text for name in self.wanted.texts if (text := text_of(values[name])) is not None]
         named = next((name for name in self.wanted.numbers if name in values), WINDOW)
         window = number_of(values[named]) if self.wanted.numbers else "0"
         if len(texts) < len(self.wanted.texts) or window is None:
             return None
         cells = []
-        for name in self.wanted.values:
-            if name not in values:
+        start = window_start(window, self._location, named)
+        for name in (*self.wanted.values, *([OUTPUTS] if self._are_outputs else [])):
+            if name not in values and not self._counts(name):
                 continue
-            number = number_of(values[name])
+            number = "1" if self._counts(name) else self._value(values[name])
             key = self._keys.get((*texts, name)) if self._keys else texts[0]
-            if number is None:
-                return None
-            cells.append(Row(key or ":".join(texts), window_start(window, self._location, named), number, HASH))
+            text = as_stored(values[name]) if number is None else number
+            cells.append(Row(key or ":".join(texts), start, text, HASH))
         return cells
+
+    def _value(self, value: object) -> str | None:
+        number = number_of(value)
+        if number is not None or not self._are_outputs:
+            return number
+        if value is None:
+            return str(NULL)
+        return str(text_value(value)) if isinstance(value, str) else None
 
 
 def text_of(value: object) -> str | None:
@@ -125,6 +157,10 @@ def number_of(value: object) -> str | None:
     if isinstance(value, bool | float | date) or not isinstance(value, int | str):
         return None
     return str(value) if parse_int64(str(value)) is not None else None
+
+
+def as_stored(value: object) -> str:
+    return "NULL" if value is None else str(value)
 
 
 _MICROSECOND = datetime.resolution

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import unquote
 
 from harness.results.table_files import FileTable, TableFile, local
 
 LIST, COMPACT = "_spark_metadata", ".compact"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?")
 
 
 class Parquet(FileTable):
@@ -58,16 +62,18 @@ def committed(folder: Path) -> list[str]:
         if number >= since
         for line in path.read_text(encoding="utf-8").splitlines()[1:]
     ]
-    return [local(json.loads(line)["path"]) for line in lines]
+    return [unquote(local(json.loads(line)["path"])) for line in lines]  # a path is written as a URI
 
 
 def _is_part(path: Path) -> bool:
     return path.name.removesuffix(COMPACT).isdecimal()
 
 
-def partition_of(path: Path, below: Path) -> Iterator[tuple[str, str]]:
-    """Yield the columns in the names of folders, such as `day=2026-11-27`."""
+def partition_of(path: Path, below: Path) -> Iterator[tuple[str, str | datetime | None]]:
+    """Yield the columns in the names of folders, such as `day=2026-11-27` and `hour=2026-11-27 10%3A00%3A00`."""
     for part in path.relative_to(below).parts[:-1]:
         name, equals, value = part.partition("=")
         if equals:
-            yield name, unquote(value)
+            text = unquote(value)
+            moment = datetime.fromisoformat(text) if TIME.fullmatch(text) else text
+            yield name, None if value == NO_VALUE else moment

@@ -48,6 +48,10 @@ class UnreadableError(HarnessError):
     """The results can't be read although every service answers: the reader itself failed."""
 
 
+class UnreadableTableError(UnreadableError):
+    """The table is there, and its reader does not understand it: what it holds is not known."""
+
+
 class Row(NamedTuple):
     """One field of a hash, or one key of another type, without a field."""
 

@@ -12,6 +12,9 @@ outside the partial poll is seen late, is counted (`seen_late`), and may hide a 
 
 The times of polls are random: an engine that knew the period could change results between two polls without being seen.
 
+A table may keep its own history. Then each version counts as seen at the time at which it could be read first, also one
+that stood only between two polls.
+
 A poll takes time. A change that it sees happened between the start of the previous poll of the same window (`since_us`)
 and its own end (`at_us`). Both times are needed to decide if a change is younger than a kill.
 """
@@ -23,11 +26,11 @@ import time
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import hiredis
 import numpy as np
@@ -61,6 +64,7 @@ JITTER = 0.5  # a pause differs from the period by up to this share
 WHOLE_SHARE = 0.05  # the largest share of the time for whole polls
 STRANGERS_EVERY_S = 0.5
 NAMES_AT_ONCE = 1000
+VERSION_COLUMNS = ("at_us", "version", "writer")
 WHOLE_KEY = ""  # instead of a window: a glitch of a key's whole hash
 _RECENT_POLLS = 20
 
@@ -97,6 +101,17 @@ class Sampled:
     columns: Mapping[str, NDArray[Any]]
     glitches: Mapping[str, Any]
     looks: Looks
+    versions: Mapping[str, Any]  # of the store itself, for those that keep them
+
+
+class Polled(NamedTuple):
+    """One state of the results: at the time of a poll, or with a time of its own from the store's history."""
+
+    replies: Sequence[object]  # for each key [field, value, ...]
+    strangers: Collection[str]  # the hashes of unknown keys
+    at_us: int | None = None
+    version: str = ""
+    writer: str = ""
 
 
 def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
@@ -145,6 +160,7 @@ class Recorder:
         self._garbage = 0
         self._glitches = Glitches()
         self._errors: list[str] = []
+        self._versions: list[tuple[int, str, str]] = []
         self.oldest_ms: int | None = None
         self.newest_ms: int | None = None  # of windows that have begun: dates in the future are ignored
         self.windows = 0  # of the key with the most
@@ -157,15 +173,14 @@ class Recorder:
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
         self._saw_closed(at_us, [*self._closed_at_us])
-        for index, reply in self._hashes(at_us, replies):
-            if reply == self._replies[index]:
-                continue
-            self._replies[index] = reply
-            old, new = self._texts[index], dict(zip(reply[::2], reply[1::2], strict=True))
-            self._texts[index] = new
-            self._changed(at_us, index, old, new)
-            self.windows = max(self.windows, len(new))
+        self._compare_whole(at_us, replies)
         self._saw(at_us if began_us is None else began_us, None)
+
+    def version(self, at_us: int, replies: Sequence[object], name: str, writer: str) -> None:
+        """Record all hashes as they were from `at_us` on, by the store's own history."""
+        self._versions.append((at_us, name, writer))
+        self._began_us = at_us
+        self._compare_whole(at_us, replies)
 
     def glance(self, at_us: int, windows: range, replies: Sequence[object], *, began_us: int | None = None) -> None:
         """Record a partial poll: for each key the counts of these windows in order, None if there is none."""
@@ -186,6 +201,16 @@ class Recorder:
             if first in self._closed_at_us:
                 self._closed_ms.append((at_us - self._closed_at_us[first]) / 1000)
             self._closed_at_us[first] = at_us
+
+    def _compare_whole(self, at_us: int, replies: Sequence[object]) -> None:
+        for index, reply in self._hashes(at_us, replies):
+            if reply == self._replies[index]:
+                continue
+            self._replies[index] = reply
+            old, new = self._texts[index], dict(zip(reply[::2], reply[1::2], strict=True))
+            self._texts[index] = new
+            self._changed(at_us, index, old, new)
+            self.windows = max(self.windows, len(new))
 
     def _compare(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
         fields = [b"%d" % window_ms for window_ms in windows]
@@ -230,7 +255,7 @@ class Recorder:
     def changed(self) -> Change | None:
         """The interval of the newest change between two polls. The first poll's content is no change."""
         at_us = self._rows["at_us"]
-        seen = at_us and at_us[-1] > self._looks_us[0]
+        seen = at_us and self._looks_us and at_us[-1] > self._looks_us[0]
         return Change(at_us[-1] // 1000, self._changed_since_us // 1000) if seen else None
 
     def sampled(self, all_keys: int, cpu_s: float) -> Sampled:
@@ -263,7 +288,8 @@ class Recorder:
         )
         columns = {name: np.array(column, dtype=np.int64) for name, column in self._rows.items()}
         columns["campaign"] = columns["campaign"].astype(np.int32)
-        return Sampled(columns, self._glitches.columns, looks)
+        versions = {name: [row[number] for row in self._versions] for number, name in enumerate(VERSION_COLUMNS)}
+        return Sampled(columns, self._glitches.columns, looks, versions)
 
     def _hashes(self, at_us: int, replies: Sequence[object]) -> Iterator[tuple[int, list[Any]]]:
         """Yield the keys that hold a hash, or are missing.
@@ -399,12 +425,12 @@ class _Watch(ABC):
 class PlainObserver(_Watch):
     """An observer that polls with a function; each poll is whole.
 
-    The function returns for each key field, value, field, value, ..., and the names of hashes of unknown keys.
+    The function yields the versions since the poll before, if the store has them, and the present state at last.
     """
 
     def __init__(
         self,
-        poll: Callable[[Sequence[str]], tuple[Sequence[object], Collection[str]]],
+        poll: Callable[[Sequence[str]], Iterable[Polled]],
         release: Callable[[], None],
         names: Sequence[str],
         tape: TapeSpec,
@@ -415,10 +441,14 @@ class PlainObserver(_Watch):
 
     def _poll(self, *, full: bool) -> None:  # noqa: ARG002
         began_us = self._clock.now_us()
-        replies, unknown = self._ask(self._names)
-        at_us = self._clock.now_us()
-        self._recorder.record(at_us, replies, began_us=began_us)
-        self._recorder.strangers(at_us, unknown)
+        for seen in self._ask(self._names):
+            if seen.at_us is None:
+                at_us = self._clock.now_us()
+                self._recorder.record(at_us, seen.replies, began_us=began_us)
+            else:
+                at_us = seen.at_us
+                self._recorder.version(at_us, seen.replies, seen.version, seen.writer)
+            self._recorder.strangers(at_us, seen.strangers)
 
     def _disconnect(self) -> None:
         self._release()

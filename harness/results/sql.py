@@ -11,7 +11,7 @@ from typing import Any
 from harness.model import HarnessError, SqlAddress, redacted
 from harness.results.base import PolledStore, ResultLocation
 from harness.results.columns import LOOKS_FOR, PRINTS, Columns
-from harness.results.redis_scan import Row, UnreadableError
+from harness.results.redis_scan import Row, UnreadableTableError
 from harness.services import postgresql
 
 # Two polls with the same answer see the same rows.
@@ -52,7 +52,7 @@ class Sql(PolledStore):
         except psycopg.errors.UndefinedTable:
             return []  # the job has not made it yet
         except (psycopg.ProgrammingError, psycopg.DataError) as error:
-            raise UnreadableError(f"The results can't be read: {postgresql.words_of(error)}.") from None
+            raise UnreadableTableError(f"The results can't be read: {postgresql.words_of(error)}.") from None
         except psycopg.Error as error:
             self.close()
             raise HarnessError(f"PostgreSQL at {redacted(self._address.url)}: {postgresql.words_of(error)}.") from None
@@ -71,7 +71,7 @@ class Sql(PolledStore):
         cursor = self._connection.execute(self._statement())
         names = [each.name for each in cursor.description]
         named = ((f"row {number}", dict(zip(names, row, strict=True))) for number, row in enumerate(cursor, 1))
-        self._rows, self._seen = [*self._columns.rows(named)], visible
+        self._rows, self._seen = self._columns.together(self._columns.rows(named)), visible
         return self._rows
 
     def _statement(self) -> str:
@@ -80,7 +80,7 @@ class Sql(PolledStore):
         present = [each.name for each in self._connection.execute(f"SELECT * FROM {source} LIMIT 0").description]
         names = self._columns.chosen(present)
         if names is None:
-            raise UnreadableError(
+            raise UnreadableTableError(
                 f"The results in {self._query or self._table} can't be read: {self._columns.missing(present)}."
             )
         return f"SELECT {', '.join(self._as_ours(names))} FROM {source}{self._grouped(names)}"

@@ -21,13 +21,12 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from harness.engines.template import VALUE, WINDOW, numbers_of
 from harness.model import HarnessError
 from harness.results.base import UPDATED, PolledStore, ResultLocation, window_start
+from harness.results.columns import OUTPUTS
 from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row
 from harness.services import made
 from harness.services.kafka import stable_offsets
 from harness.util.integers import parse_int64
 from workloads.base import NULL
-
-OUTPUTS = "outputs"  # the name of the value that counts how often an event was output
 
 POLL_S = 0.2
 STALL_S = 30.0

@@ -27,6 +27,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "log.parquet": _columns("int", "partition offset event_id kind event_time_ms"),
     "observed.parquet": _columns("text", "key field value kind"),
     "observed-after-stop.parquet": _columns("text", "key field value kind"),
+    "table-files.parquet": _columns("int", "bytes rows") | _columns("text", "partition"),
     "states.parquet": _columns("int", "number") | _columns("text", "key field value"),
     "samples.parquet": _columns("int", "at_us campaign window_ms count"),
     "sends.parquet": _columns("int", "server slot_lo slot_hi intended_us sent_us finished_us sent acked"),

@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 
 from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
 from harness.model import EngineReport
-from harness.results.redis_scan import Row, UnreadableError, as_columns, unlike
+from harness.results.base import HeldFile
+from harness.results.redis_scan import Row, UnreadableError, UnreadableTableError, as_columns, unlike
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import EngineSupervisor, Tell
 from harness.runner.screen import Screen
@@ -27,7 +28,10 @@ class EvidenceCollector:
         if (sampled := self._results.stop_observing()) is not None:
             self._store.write_table("samples.parquet", sampled.columns)
             self._store.write_table("glitches.parquet", sampled.glitches)
-            self._store.tell("observer", rows=len(sampled.columns["at_us"]), **asdict(sampled.looks))
+            if sampled.versions["at_us"]:
+                self._store.write_table("versions.parquet", sampled.versions)
+            counts = {"rows": len(sampled.columns["at_us"]), "versions": len(sampled.versions["at_us"])}
+            self._store.tell("observer", **counts, **asdict(sampled.looks))
         self._life.collect(force=True)
         self._tell("engine", report=report, notes=self._engine.notes())
         has_results = self._kept(OBSERVED, lambda: self._keep_results(report))
@@ -79,14 +83,20 @@ class EvidenceCollector:
         rows: Sequence[Row] | None = None
         try:
             rows = self._results.rows()
-        except UnreadableError:
-            if report.state in ("drained", "unserved"):
+        except UnreadableError as error:
+            if report.state in ("drained", "unserved") or isinstance(error, UnreadableTableError):
                 raise
         self._rows = rows or ()
         self._write_rows(OBSERVED, self._rows)
         if rows is not None:
             self._tell_expiring(stopped=False)
+            self._keep_layout()
         return rows is not None
+
+    def _keep_layout(self) -> None:
+        if files := self._results.layout():
+            columns = {name: [file[i] for file in files] for i, name in enumerate(HeldFile._fields)}
+            self._store.write_table("table-files.parquet", columns)
 
     def _tell_expiring(self, *, stopped: bool) -> None:
         if (found := self._results.expiring()) is not None:

@@ -67,7 +67,7 @@ class IdleDetector:
         try:
             self._seen = self._answers.snapshot()
         except UnreadableError as error:
-            self._answers.unreadable, self._seen = f"; {error}", None
+            self._answers.unreadable, self._seen = f"; {str(error).rstrip('.')}", None
             self.rule.unread(now_ms)
             return False
         self._answers.unreadable = ""

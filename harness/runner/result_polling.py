@@ -85,7 +85,7 @@ class ResultPoller:
             if self._seen is None or self._seen[0] != snapshot:
                 self._seen = snapshot, self.interpreted(self.unless_away(self._results.rows, list[Row]()))
         except UnreadableError as error:
-            self.unreadable, self._seen = f"; {error}", None
+            self.unreadable, self._seen = f"; {str(error).rstrip('.')}", None
             return 0
         self.unreadable = ""
         return awaited.answered(self._seen[1])

@@ -148,6 +148,7 @@ def case(log: LogEvents | None = None, **changes: Any) -> RunFacts:
         drops_late=False,
         final=False,
         in_order=False,
+        whole_batches=False,
         batch_log=None,
         exact=False,
         faults=(),

@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import meanwhile, orders, payments, rides, visits
+from harness.selftest import meanwhile, orders, payments, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -171,6 +171,7 @@ def evidence() -> Iterator[Planted]:
         "no number for a while, and the results could not be read",
         _results_unread(meanwhile.glitched(at_s=12.0).watched),
     )
+    yield "stuck, and the results could not be read", _results_unread(engine=EngineReport("stuck", "no answer"))
     yield "the log could not be read", _log_unread()
     yield "the log could not be read, and one is missing", _log_unread({FIRST: -1})
     yield "the log could not be read, and one is beyond the plan", _log_unread({FIRST: 1})
@@ -462,9 +463,9 @@ def _told(**values: int) -> tuple[Progress, ...]:
     return tuple(replace(line, **values) for line in HONEST.told)  # type: ignore[arg-type]
 
 
-def _results_unread(watched: Watched | None = HONEST.watched) -> RunFacts:
+def _results_unread(watched: Watched | None = HONEST.watched, **more: Any) -> RunFacts:
     """Make Redis unreachable at the end."""
-    return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone")
+    return case(observed=Observed(Ledger(), ()), watched=watched, results_unread="Redis is gone", **more)
 
 
 def _log_unread(change: dict[int, int] | None = None) -> RunFacts:
@@ -577,6 +578,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "payments": payments.planted,
     "rides": rides.planted,
     "orders": orders.planted,
+    "rows": rows.planted,
 }
 
 

@@ -36,6 +36,7 @@ from harness.model import Disorder, EngineManifest, Exit, SinkClaim
 from harness.results.glitches import COLUMNS as GLITCHES
 from harness.results.redis_scan import Row
 from harness.results.registry import SOURCES
+from harness.results.sampler import VERSION_COLUMNS
 from harness.rundir.tables import TABLES
 from harness.selftest.report import EXPECTED
 from reports.files import KNOWN
@@ -340,6 +341,7 @@ def test_columns_are_those_that_the_program_names():
     assert told["state.parquet"] == [*STATE]
     assert told["timeline.parquet"] == [*TIMELINE]
     assert told["glitches.parquet"] == [*GLITCHES]
+    assert told["versions.parquet"] == [*VERSION_COLUMNS]
     assert told["observed.parquet"] == [*Row._fields]
     assert {name for name in TABLES if name not in SAME} <= told.keys()
     assert all({*columns} <= {*told[name]} for name, columns in TABLES.items() if name not in SAME)

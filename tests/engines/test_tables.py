@@ -1,4 +1,4 @@
-"""Counts in tables: which of fourteen ways to write one survive a batch that runs again."""
+"""Counts in tables: which ways to write one survive a batch that runs again, or a restart of Flink."""
 
 from __future__ import annotations
 
@@ -76,7 +76,26 @@ def test_what_a_promoted_replica_lacks_is_lost(tmp_path, served):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("store", ["postgresql", "delta"])
+@pytest.mark.parametrize(
+    ("engine", "sink", "words"),
+    [
+        ("flink-postgresql", "append", ["duplicated"]),
+        ("flink-postgresql", "upsert-totals", ["non-monotonic"]),
+        ("flink-postgresql", "upsert-final", []),
+        ("flink-iceberg", "append", []),
+        ("flink-iceberg", "append-final", []),
+        ("flink-iceberg", "upsert-totals", []),
+    ],
+)
+def test_each_way_of_flink_to_write_a_table_keeps_what_it_claims(tmp_path, served, engine, sink, words):
+    answer = run(tmp_path, *SHORT, *served, "--engine", engine, "--sink", sink, "--fault", "kill@offset>=50%")
+
+    assert answer["verdict"] == ("FAIL" if words else "PASS"), answer["sentence"]
+    assert answer["words"] == words
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("store", ["postgresql", "delta", "iceberg"])
 def test_a_job_of_a_users_own_that_appends_to_a_table_is_found_out(tmp_path, served, store):
     asked = "--engine", EXAMPLES / "tables" / store, "--fault", "checkpoint-delete-commit@offset>=40%"
     answer = run(tmp_path, *SHORT, *served, *asked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from harness.results.sql import Sql
 from harness.services import owners, postgresql
 from harness.services.postgresql import EmbeddedPostgres
 from harness.util.clock import Clock
+from harness.util.wait import wait_until
 
 SCHEMA = "streamgauge_test"
 MANIFEST = EngineManifest(
@@ -82,6 +85,28 @@ def login(server: EmbeddedPostgres, name: str, password: str = "") -> str:
     return server.address.url.replace(f"{postgresql.USER}@", f"{name}{secret}@")
 
 
+@contextmanager
+def asking_for_passwords(server: EmbeddedPostgres, user: str) -> Iterator[None]:
+    rules = Path(str(server._home)) / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{before}")
+    did(server.address, "SELECT pg_reload_conf()")
+    wait_until(lambda: not may_log_in(server, user), deadline_s=20, what=f"{user} to need a password")
+    yield
+    rules.write_text(before)
+    did(server.address, "SELECT pg_reload_conf()")
+
+
+def may_log_in(server: EmbeddedPostgres, user: str) -> bool:
+    import psycopg
+
+    try:
+        did(replace(server.address, url=login(server, user)), "SELECT 1")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
 def test_a_table_is_empty_until_the_job_has_made_it_and_read_when_it_changes(address):
     with_sums = source(address, sums=True)
     assert with_sums.rows() == []
@@ -109,11 +134,37 @@ def test_a_change_that_is_not_committed_is_not_seen(address):
 def test_what_is_no_count_is_named(address):
     did(address, TABLE, "INSERT INTO counts VALUES ('a', to_timestamp(10), 1.5), (NULL, to_timestamp(10), 1)")
     did(address, "INSERT INTO counts VALUES ('b', to_timestamp(10), NULL), ('b', to_timestamp(10), 2)")
+    texts = {False: ["1.5", "2", "NULL"], True: ["1.5", "NULL"]}
 
     for sums in (False, True):
         found = source(address, sums=sums)
-        assert {row.kind for row in found.rows()} == ({NO_RESULT} if sums else {NO_RESULT, HASH})
+        rows = found.rows()
+        assert [row.kind for row in rows if not row.field] == [NO_RESULT]
+        assert sorted(row.value for row in rows if row.field) == texts[sums]
         found.close()
+
+
+def test_a_table_elsewhere_is_not_taken_for_the_runs_own(server, address):
+    """Another run's, a user's in another schema, and one that this user may not read."""
+    other = replace(server.address, schema=f"{SCHEMA}_other")
+    postgresql.make_schema(other)
+    for each in (server.address, other):
+        did(each, TABLE, "INSERT INTO counts VALUES ('a', to_timestamp(10), 3)")
+    found, others = source(address), source(other)
+    assert found.rows() == []
+    did(address, TABLE, "INSERT INTO counts VALUES ('b', to_timestamp(10), 4)")
+    assert (found.rows(), others.rows()) == ([Row("b", "10000", "4", HASH)], [Row("a", "10000", "3", HASH)])
+    did(server.address, "CREATE ROLE stranger LOGIN")
+    as_stranger = source(replace(address, url=login(server, "stranger")), results="sql:public.counts")
+    with pytest.raises(UnreadableError, match="permission denied for table counts"):
+        as_stranger.rows()
+
+    for each in (found, others, as_stranger):
+        each.close()
+    assert postgresql.drop_schema(other) == ""
+    with postgresql.connect(server.address) as connection:
+        assert connection.execute("SELECT count(*) FROM counts").fetchone() == (1,), "the user's own is untouched"
+        connection.execute("DROP TABLE counts")
 
 
 def test_a_query_may_return_the_cells(address):
@@ -172,6 +223,16 @@ def test_a_user_who_may_not_make_a_schema_is_told_what_to_grant(server):
     did(server.address, "CREATE ROLE reader LOGIN")
     with pytest.raises(UsageError, match="GRANT CREATE ON DATABASE"):
         postgresql.external(login(server, "reader"), SCHEMA)
+
+
+def test_a_wrong_password_is_told_without_it(server):
+    did(server.address, "CREATE ROLE keeper LOGIN PASSWORD 'right'", "GRANT CREATE ON DATABASE postgres TO keeper")
+    with asking_for_passwords(server, "keeper"):
+        with pytest.raises(UsageError, match="password authentication failed") as refused:
+            postgresql.external(login(server, "keeper", "geheim"), SCHEMA)
+        assert postgresql.external(login(server, "keeper", "right"), SCHEMA).external
+
+    assert "geheim" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["nobody:geheim", "nobody:gehe%zzim"])

@@ -94,6 +94,7 @@ class Effect:
     level: float
     declined: str = ""  # why it is withheld, whatever was measured
     stored_error: float = 0.0  # the part of the error from an earlier job, which more starts do not reduce
+    control_counted: int = 0  # the starts that count for the control
     freedom: int = 0  # the degrees of freedom of the errors; 0: in folders of older versions
 
     def at(self, level: float) -> Effect:
@@ -200,6 +201,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
         head.aside,
         _spread(head, [(each[BASE], each[HEAD]) for each in logs]),
         level,
+        control_counted=control.counted,
         freedom=head.freedom,
     )
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst consists of stretches; ms of event time
 STRETCHES = 20_000  # no gate sends more
-ROUND_CPU_S, LONGEST_CPU_S = 1.0, 5.0  # of each side
+ROUND_CPU_S, LONGEST_CPU_S = 1.0, 6.0  # of each side
 # More starts tell more than more rounds of one, so that a start with slow rounds gets fewer of them.
 ROUNDS_S, FEWEST_ROUNDS = 45.0, 3
 FEW, MORE, MOST = 2, 8, 40  # stretches: of two waves that measure what a round costs, and the most of a round
@@ -60,12 +60,12 @@ def fitting(few_s: float, more_s: float) -> int:
     """Return how many stretches make a round, from the CPU time of the dearest side for FEW and for MORE.
 
     The time by the clock would make rounds small on a busy machine. An engine with batches has a fixed cost per batch,
-    so events should be at least two thirds of a round's cost: of 70,000 events in a round of Spark, a tenth more
-    changed its cost by 1 %.
+    so events should be four fifths of a round's cost: of 70,000 events in a round of Spark, a tenth more changed its
+    cost by 1 %.
     """
     each_s = max(LEAST_S, more_s - few_s) / (MORE - FEW)
     once_s = max(0.0, few_s - FEW * each_s)
-    events_s = min(max(ROUND_CPU_S - once_s, 2 * once_s), LONGEST_CPU_S)
+    events_s = min(max(ROUND_CPU_S - once_s, 4 * once_s), LONGEST_CPU_S)
     return max(1, min(round(events_s / each_s), MOST))
 
 

@@ -76,6 +76,7 @@ class RunFacts:
     drops_late: bool
     final: bool  # a result is written once, when its window is closed
     in_order: bool  # the sink claims that outputs of a key leave in order of their events' times
+    whole_batches: bool  # ... and that a reader sees the outputs of a batch all at once
     batch_log: BatchLog | None
     exact: bool  # it is known for every event whether it was dropped
     faults: tuple[FaultReport, ...]
@@ -293,7 +294,10 @@ class RunFacts:
         return self.oracle.name(cell, self.epoch_ms)
 
     def when(self, at_us: int) -> str:
-        return when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
+        """Format a time, with the version of the table that came then, if the table keeps its versions."""
+        version = self.watched.versions.get(at_us, "") if self.watched else ""
+        when = when_of_load(at_us / 1000 - self.epoch_ms, self.spec.tape.load_ms)
+        return f"{when} ({version})" if version else when
 
     def while_of(self, glitch: Glitch) -> str:
         """Format how long a glitch lasted, and since when."""
@@ -333,12 +337,20 @@ class RunFacts:
             cell=self.cell_name(difference.cell),
             expected=must if must == may else f"{must} to {may}",
             seen=seen,
-            detail=f"{by}{touched}",
+            detail=f"{by}{touched}{self._too_many_from(difference)}",
             event_ids=ids,
             batches=batches,
             from_ms=from_ms,
             until_ms=until_ms,
         )
+
+    def _too_many_from(self, difference: Difference) -> str:
+        """Format with which version of its table a cell held too many, if the table keeps its versions."""
+        seen = self.watched
+        if seen is None or not seen.versions or difference.surplus <= 0:
+            return ""
+        rows = np.flatnonzero((seen.cell == difference.cell) & (seen.count > difference.may))
+        return f"; too many from {self.when(int(seen.at_us[rows[0]]))}" if len(rows) else ""
 
     def span_of(self, cell: int) -> tuple[int, int | None]:
         """Return the interval in which a cell's events are counted, late ones included."""

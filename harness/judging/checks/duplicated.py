@@ -51,7 +51,8 @@ def _cause(case: RunFacts, over: list[Difference]) -> str:
     surplus = Ledger((d.cell, d.surplus) for d in over)
     windows = _windows(case, over)
     for batch in np.unique(case.batch[case.batch != NO_BATCH]):
-        if times := _how_often(case.fold((case.batch == int(batch)) & ~case.dropped), surplus):
+        counts = case.only(case.fold((case.batch == int(batch)) & ~case.dropped), COUNTS)
+        if times := _how_often(counts, surplus):
             more = {1: "once", 2: "twice"}.get(times, f"{times} times")
             return f": exactly batch {batch} {more} more{_why(case, int(batch))}{windows}"
     if cause := removed.aborted(case, over) or reruns.counted_twice(case, over) or seam.counted_twice(case, over):

@@ -2,7 +2,8 @@
 
 One that never drains is `stuck`, one that stays down is `crashed`: both FAIL. One that got no CPU is `starved`; if the
 kernel killed a process for lack of memory it is `no-memory`, if a disk was full `no-room`, and if its Kafka or Redis
-was down `unserved`. These are UNKNOWN, because its behaviour without that is unknown.
+was down `unserved`. These are UNKNOWN, because its behaviour without that is unknown. One that seems stuck is UNKNOWN
+too if its results could not be read: it may have written all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ def check(case: RunFacts) -> CheckResult:
     sentence = "; ".join([report.detail, *case.notes])
     if report.state in ("drained", "unsettled"):
         return CheckResult("engine", Outcome.PASS, sentence)
+    if report.state == "stuck" and case.results_unread:
+        sentence = f"not known, because its results were not read: {sentence}"
+        return CheckResult("engine", Outcome.UNKNOWN, sentence, word="unread", blame="evidence")
     was_kept = report.state in KEPT_FROM_IT
     return CheckResult(
         "engine",

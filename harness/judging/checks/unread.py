@@ -22,6 +22,7 @@ NEEDS_LOG = frozenset(
         "lost",
         "wrong",
         "order",
+        "torn",
         "late",
         "unaccounted",
         "masked",

@@ -14,6 +14,7 @@ from harness.faults.run_at_poll import Field
 from harness.host.cpu_starvation import Machine, Threads
 from harness.host.oom_kills import Memory
 from harness.model import Certificate, Change, Expiring, FileSeam, HarnessError, LoadStatus, Segment, Sentinel
+from harness.results.base import HeldFile
 from harness.results.redis_scan import Row
 from harness.results.sampler import Sampled
 
@@ -44,6 +45,9 @@ class Results(Protocol):
 
     def expiring(self) -> Expiring | None:
         """Return the result keys with a time to live; None if results have none."""
+
+    def layout(self) -> Sequence[HeldFile]:
+        """Return the files of the table with the results, as they were read last; nothing if there is none."""
 
     def other_databases(self) -> Mapping[int, int]:
         """Return the number of keys in other databases of the same Redis, where no results are expected."""

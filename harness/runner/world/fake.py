@@ -40,6 +40,7 @@ from harness.model import (
     Segment,
     Sentinel,
 )
+from harness.results.base import HeldFile
 from harness.results.redis_scan import Row, soonest, strangers
 from harness.results.sampler import Recorder, Sampled, sampled_keys
 from harness.rundir.store import Store
@@ -350,6 +351,9 @@ class FakeWorld:
     def expiring(self) -> Expiring | None:
         lives_ms = self._redis.lives_ms
         return soonest({key: ms for key, ms in lives_ms.items() if key in self._redis.hashes})
+
+    def layout(self) -> Sequence[HeldFile]:
+        return ()
 
     def other_databases(self) -> Mapping[int, int]:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from harness.engines.process import ProcessEngine
 from harness.judging.questions import keys_of
 from harness.model import Change, EngineManifest, Expiring, HarnessError, RunSpec
 from harness.results import registry as sources
-from harness.results.base import Observer, ResultLocation, ResultStore, patterns_of_keys
+from harness.results.base import HeldFile, Observer, ResultLocation, ResultStore, patterns_of_keys
 from harness.results.change_watch import Changes
 from harness.results.redis_scan import OURS as NO_RESULTS
 from harness.results.redis_scan import Row
@@ -113,6 +113,9 @@ class RealResults:
         services = self._services
         of_service = {"kafka": services.query_kafka, "redis": services.query_redis, "sql": services.query_sql}
         return of_service[self.store.service](ask) if self.store.service else ask()
+
+    def layout(self) -> Sequence[HeldFile]:
+        return self._ask(self.store.layout)
 
     def other_databases(self) -> Mapping[int, int]:
         return self._services.query_redis(lambda: keys_elsewhere(self._services.client))

@@ -25,7 +25,7 @@ from harness.measuring.measurement import Lack
 from harness.metering import clock_steps
 from harness.metering.clock_steps import AWAY_MS, KIND, POLL_EVERY_S, STEP_MS, ClockWatch, Noticing, Oddity
 from harness.model import Outcome
-from harness.results.sampler import PlainObserver
+from harness.results.sampler import PlainObserver, Polled
 from harness.rundir.store import Store
 from harness.runner.run import run
 from harness.runner.screen import NullScreen
@@ -117,7 +117,7 @@ def test_the_observer_goes_by_the_clock_that_it_is_given():
     hands = Hands()
     names = results_of(spec.tape).keys
     looked = [[b"1750000000000", b"1"], *([] for _ in names[1:])]
-    observer = PlainObserver(lambda _: (looked, set()), lambda: None, names, spec.tape, hands.clock())
+    observer = PlainObserver(lambda _: [Polled(looked, set())], lambda: None, names, spec.tape, hands.clock())
     observer.start()
     sampled = observer.stop()
 

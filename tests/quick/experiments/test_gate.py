@@ -78,7 +78,7 @@ def test_a_round_costs_each_side_a_second_or_more():
     assert rounds.fitting(12.0, 48.0) == 1
     assert rounds.fitting(0.01, 0.02) == rounds.MOST, "all that is sent is judged"
     assert rounds.fitting(1.7, 2.0) == 40, "a batch costs 1.6 s, and a stretch a twentieth"
-    assert rounds.fitting(1.3, 2.2) == 13, "two thirds of a round are events"
+    assert rounds.fitting(1.3, 2.2) == 27, "four fifths of a round are events"
 
 
 def test_a_start_with_slow_rounds_gets_fewer_of_them_so_that_more_starts_fit():

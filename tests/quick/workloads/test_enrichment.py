@@ -14,8 +14,9 @@ from confluent_kafka import KafkaError, KafkaException
 from harness.evidence.observed import folded
 from harness.judging.judge import conclude
 from harness.model import Outcome
+from harness.results.columns import OUTPUTS
 from harness.results.redis_scan import interpret
-from harness.results.topic import OUTPUTS, KafkaTopic, output_of
+from harness.results.topic import KafkaTopic, output_of
 from harness.selftest import orders as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import events, in_cells

@@ -1,0 +1,1 @@
+"""Each event becomes a clean row of a table, once."""

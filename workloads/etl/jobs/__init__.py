@@ -1,0 +1,1 @@
+"""Jobs that clean and enrich events into tables."""

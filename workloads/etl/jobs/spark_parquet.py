@@ -1,0 +1,40 @@
+"""The Spark job whose rows go to a folder of Parquet files, in two ways.
+
+    python spark_parquet.py CONFIG.json
+
+`native` is Spark's own file sink. `append` appends each batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from workloads.etl.jobs.spark_rows import HOUR, TABLE, Batches, Native, Sink, main
+from workloads.jobs.run_config import Config
+
+
+def path(config: Config) -> str:
+    return str(Path(config["folder"]) / TABLE)
+
+
+def create(_: SparkSession, config: Config) -> None:
+    Path(path(config)).mkdir(exist_ok=True)
+
+
+def native(writer: DataStreamWriter, config: Config) -> StreamingQuery:
+    return writer.format("parquet").partitionBy(HOUR).start(path(config))
+
+
+def append(batch: DataFrame, _: int, config: Config) -> None:
+    batch.write.mode("append").partitionBy(HOUR).parquet(path(config))
+
+
+SINKS: dict[str, Sink] = {"native": Native(native), "append": Batches((append,))}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], SINKS, create))
