@@ -68,8 +68,8 @@ class Marking:
     def close_opening(self, opening: Sequence[Sentinel]) -> tuple[Sentinel, ...]:
         """Send events that close the window of the opening ones; none before their time has come, because they must not
         make an event of the load late."""
-        time_ms = self._behind(self._answers.closes_ms_of(opening))
-        if time_ms > self._clock.now_ms():
+        closes_ms = self._answers.closes_ms_of(opening)
+        if closes_ms == NEVER or (time_ms := self._behind(closes_ms)) > self._clock.now_ms():
             return ()
         later = self._groups("opening", time_ms, turn=1)
         self._send(later)
@@ -81,9 +81,9 @@ class Marking:
         open_for_ms = self._open_for_ms(self._groups("closing", opens_ms))
         closing = self._groups("closing", opens_ms + open_for_ms)
         self._send(closing)
-        if self._final:
+        if self._final and (closes_ms := self._answers.closes_ms_of(closing)) != NEVER:
             self._await_read()
-            self._send(self._of_many_keys(self._behind(self._answers.closes_ms_of(closing))))
+            self._send(self._of_many_keys(self._behind(closes_ms)))
         return closing
 
     def _open_for_ms(self, marks: Sequence[Sentinel]) -> int:
