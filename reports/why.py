@@ -166,7 +166,12 @@ CAUSES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("progress.jsonl", "contradicted-by-the-progress"),
         ("the observer polled the results for ", "contradicted-by-the-polls"),
     ),
-    "unread": (("must print the results", "unread-by-the-command"),),
+    "unread": (
+        ("must print the results", "unread-by-the-command"),
+        ("can't be read: ", "unread-a-table"),
+        ("needs readers that understand", "unread-a-table"),
+        ("has files with deleted rows", "unread-a-table"),
+    ),
     "unserved": (
         ("has evicted keys", "unserved-keys-evicted"),
         ("were deleted, but not by this run", "unserved-records-deleted"),
