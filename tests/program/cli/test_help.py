@@ -236,7 +236,10 @@ def offered(tmp_path, monkeypatch, capsys):
     ("words", "expected"),
     [
         (["sear"], ["search"]),
-        (["run", "--engine", "flink"], ["flink", "flink-standalone", "flink-java", "flink-batch"]),
+        (
+            ["run", "--engine", "flink"],
+            ["flink", "flink-standalone", "flink-java", "flink-batch", "flink-postgresql", "flink-iceberg"],
+        ),
         (["run", "--engine", "reference", "--sink", ""], [sink.name for sink in load("reference").sinks]),
         (["chaos", "--fault", "redis-"], [name for name in FAULTS if name.startswith("redis-")]),
         (["run", "cal"], ["calm"]),

@@ -22,6 +22,7 @@ from harness.model import HarnessError, UsageError
 from harness.terminal.command_end import cache_folder
 from harness.util.wait import wait_until
 
+ALSO_FLINK = ["flink-batch", "flink-postgresql", "flink-iceberg"]
 OWN = replace(fake.MANIFEST, id="own", packages="own")
 NEW, OLD = "0123456789abcdef", "fedcba9876543210"
 
@@ -138,8 +139,8 @@ def test_a_cache_that_can_only_be_read_can_be_used(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("engine", "others"),
     [
-        ("flink", ["flink-standalone", "flink-batch"]),
-        ("flink-standalone", ["flink", "flink-batch"]),
+        ("flink", ["flink-standalone", *ALSO_FLINK]),
+        ("flink-standalone", ["flink", *ALSO_FLINK]),
         ("spark-tws", ["spark-pandas"]),
         ("spark-rtm", []),  # its jars are those of `spark`, which this program needs itself
         ("spark", []),
@@ -158,9 +159,8 @@ def test_the_command_says_what_went_and_who_used_it_too(engines):
         return CliRunner().invoke(app.app, ["engines", *words], catch_exceptions=False).stdout
 
     gone = f"removed {engines / f'flink-{OLD}'}\n"
-    assert (
-        said("rm", "flink") == f"{gone}flink-standalone and flink-batch used it too: the next use installs it again\n"
-    )
+    others = " and ".join(["flink-standalone", *ALSO_FLINK])
+    assert said("rm", "flink") == f"{gone}{others} used it too: the next use installs it again\n"
     assert said("rm", "flink") == "nothing was installed for flink\n"
     assert said("rm", "fake") == "nothing was installed for fake\n"
     assert said("add", "fake") == "fake is ready\n"

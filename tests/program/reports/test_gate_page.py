@@ -66,7 +66,7 @@ def test_a_page_says_first_what_differs(page):
 
     assert (made.answer, made.outcome) == ("REGRESSED", Outcome.FAIL)
     assert made.title == "Gate: c0ffee against main"
-    assert made.sentence.startswith("Cost +2")
+    assert made.sentence.startswith("Cost +19.9% [")
     assert {each.name for each in made.pictures} == {"effects", "rounds"}
     assert [number.label for number in made.numbers] == [metric.name for metric in METRICS]
     assert made.numbers[0].value.startswith("+2")
