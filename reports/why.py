@@ -89,6 +89,7 @@ CAUSES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("of its windows only", "lost-counted-in-one-window-only"),
         ("late.jsonl", "lost-names-of-late-events"),
         ("it was skipped at", "lost-skipped-at-a-restart"),
+        ("the store lost it at", "lost-with-the-store"),
         ("from the cells that went on", "lost-without-its-state"),
     ),
     "duplicated": (

@@ -35,6 +35,7 @@ BEHIND = (
     "by their own lateness. It must wait for the end of the window plus the declared lateness"
 )
 UNLIKE = 0.1  # the share of the missing events by which an explanation may be wrong
+LOSES_ROWS = frozenset({"postgresql-promote"})  # the store comes back without rows that it had confirmed
 STEPS, READING_STEPS = 8, 40  # numbers of watermarks to try, up to the declared one
 NOISE = 0.05  # the share of the missing events that may be lost besides the late ones
 SURELY = 5.0  # the required log-likelihood ratio of two explanations
@@ -223,7 +224,8 @@ def _in_words(case: RunFacts, fault: FaultReport, hole: _Hole) -> str:
     if hole.whole:
         first = "the beginning" if hole.from_us is None else _since_s(case, hole.from_us)
         until = _since_s(case, hole.until_us)
-        return f"all that was sent from {first} to {until} is missing: it was skipped at {restart}"
+        how = "the store lost it at" if fault.spec.action in LOSES_ROWS else "it was skipped at"
+        return f"all that was sent from {first} to {until} is missing: {how} {restart}"
     if hole.from_us is None:
         cells = "is missing from the cells that went on after it"
         return f"everything before {restart} {cells}{state}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 
 from harness.cli import app
 from harness.engines import fake
-from harness.model import Outcome
+from harness.judging.checks import explained
+from harness.model import FaultReport, FaultSpec, Outcome
 from harness.selftest import sinks
 from harness.selftest.runs import fake_run
 
@@ -57,6 +59,17 @@ def test_what_was_skipped_after_a_kill_is_said_with_its_moments(tmp_path, dials)
     assert verdict.sentence.startswith("lost: "), verdict.sentence
     assert "all that was sent from +" in verdict.sentence
     assert "it was skipped at the restart at" in verdict.sentence
+
+
+def test_what_a_store_lost_was_not_skipped():
+    action, hole = "postgresql-promote", explained._Hole(0, None, 8_900_000, whole=True)
+    fault = FaultReport(FaultSpec(f"{action}@t>=6s", action), landed=True, healed=True, proof="", at_ms=12_000)
+    case: Any = SimpleNamespace(engine=SimpleNamespace(restarts=0), epoch_ms=6_000)
+
+    assert explained._in_words(case, fault, hole) == (
+        "all that was sent from the beginning to +2.9 s is missing: the store lost it at the fault at 00:00:12 UTC "
+        "(+6.0 s, postgresql-promote@t>=6s)"
+    )
 
 
 def test_a_pause_is_not_called_a_restart(tmp_path):
