@@ -69,7 +69,7 @@ def test_a_page_says_first_what_differs(page):
     assert made.sentence.startswith("Cost +19.9% [")
     assert {each.name for each in made.pictures} == {"effects", "rounds"}
     assert [number.label for number in made.numbers] == [metric.name for metric in METRICS]
-    assert made.numbers[0].value.startswith("+2")
+    assert made.numbers[0].value.startswith("+19.9%")
     assert made.numbers[0].note.startswith("REGRESSED; head 2")
     assert [row[0] for row in section(made, "effects").tables[0].rows] == [metric.name for metric in METRICS]
 
