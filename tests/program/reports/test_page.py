@@ -120,8 +120,8 @@ def test_a_good_run_shows_its_verdict_three_numbers_and_every_section(good):
     assert [number.value for number in page.numbers] == ["kill", "", "101", "41,234"]
     assert page.numbers[1].note.startswith("withheld: for 12 s of the load's")
     assert [section.missing for section in page.sections] == [()] * len(page.sections)
-    unlike = ("wrong", "seam", "seam-output", "backfill", "times", "backlog", "bursts", "growth", "state", "company")
-    unlike += ("table-files",)
+    unlike = {"wrong", "seam", "seam-output", "backfill", "times", "backlog", "bursts", "growth", "state", "company"}
+    unlike |= {"table-files"}
     assert ids_of(good) == [maker.id for maker in SECTIONS if maker.id not in unlike]
     html = (good.path / "report.html").read_text()
     assert html.index("PASS") < html.index("41,234") < html.index('id="timeline"')
