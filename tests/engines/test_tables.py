@@ -56,9 +56,12 @@ def test_an_appended_batch_is_in_a_table_of_postgresql_twice(tmp_path, served):
 
 
 def servers() -> set[str]:
-    """Return the processes of all servers of PostgreSQL, and the folders of embedded ones."""
-    processes = {str(each.pid) for each in psutil.process_iter(["name"]) if each.info["name"] == "postgres"}
-    return processes | {str(path) for path in Path("/tmp").glob("streamgauge-postgresql-*")}
+    """Return all servers of PostgreSQL, without their workers, and the folders of embedded ones."""
+    found = psutil.process_iter(["pid", "name", "cmdline"])
+    mains = {
+        str(each.info["pid"]) for each in found if each.info["name"] == "postgres" and "-D" in each.info["cmdline"]
+    }
+    return mains | {str(path) for path in Path("/tmp").glob("streamgauge-postgresql-*")}
 
 
 @pytest.mark.thorough
