@@ -1,14 +1,16 @@
 """A short run without measurement, whose JVMs write class archives that make later starts faster.
 
-It runs after a verdict or with `engines add`, at low priority, and never beside a run that measures. It is skipped if
-no archive is missing. If it fails, the next start is no faster; nothing else is affected.
+It runs after a verdict or with `engines add`, at low priority, or before an experiment of many starts, and never beside
+a run that measures. It is skipped if no archive is missing. If it fails, the next start is no faster; nothing else is
+affected.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.config import plan
@@ -30,25 +32,45 @@ from harness.util import wait
 SCENARIO = "calm"
 SHORT: Mapping[str, object] = {"rate": "2000", "duration": "3s", "probes": 0}
 PATIENCE = "10"  # at low priority, on a busy machine
-LOW_PRIORITY = 10
+USUAL_PRIORITY, LOW_PRIORITY = 0, 10  # steps of `nice`
 
 
 def after(spec: RunSpec, engine_manifest: EngineManifest) -> None:
-    """Make the archives that a run lacked for the next one, with the same settings of the engine."""
+    """Make the archives that a run lacked for the next one."""
+    with _skipped_by_ctrl_c():
+        _like(spec, engine_manifest, LOW_PRIORITY)
+
+
+def before(spec: RunSpec, engine_manifest: EngineManifest) -> None:
+    """Make the archives that the starts of an experiment lack. Ctrl-C ends the experiment."""
+    _like(spec, engine_manifest, USUAL_PRIORITY)
+
+
+def _like(spec: RunSpec, engine_manifest: EngineManifest, priority: int) -> None:
+    """Train with the engine's settings in this run."""
     if spec.archive and engine_manifest.archive:
         conf = [f"{key}={value}" for key, value in spec.conf.items()]
         # A shipped engine is trained with the default workload; a user's own job may support only its own.
         asked = {} if engine_manifest.shipped else {"workload": spec.declared_in or spec.workload}
         sink = {"sink": spec.sink} if asked or spec.workload == AD_IMPRESSIONS else {}
-        _train({"engine": engine_manifest.named, "conf": conf, **asked, **sink})
+        _train({"engine": engine_manifest.named, "conf": conf, **asked, **sink}, priority)
 
 
 def of_engine(engine_manifest: EngineManifest) -> None:
     """Make the archives that the engine's first run would lack."""
-    _train({"engine": engine_manifest.id})
+    with _skipped_by_ctrl_c():
+        _train({"engine": engine_manifest.id}, LOW_PRIORITY)
 
 
-def _train(flags: Mapping[str, object]) -> None:
+@contextmanager
+def _skipped_by_ctrl_c() -> Iterator[None]:
+    try:
+        yield
+    except Stopped as by:
+        console.note(f"Skipped by {by.name}: the next run writes the archives.")
+
+
+def _train(flags: Mapping[str, object], priority: int) -> None:
     """Make missing archives. No error escapes: it must not affect the verdict or the installation before it."""
     try:
         _, keys = plan.read_scenario(SCENARIO)
@@ -56,11 +78,12 @@ def _train(flags: Mapping[str, object]) -> None:
         spec, engine_manifest = plan.resolve(SCENARIO, {**keys, **SHORT}, asked, manifests.load)
         surroundings = one_run.prepare(spec, engine_manifest)
         if _lacking(spec, engine_manifest, surroundings):
-            console.note("Writing archives of Java classes, so that the next start is faster. Ctrl-C skips this.")
-            for sentence in _make(spec, engine_manifest, surroundings):
+            skips = " Ctrl-C skips this." if priority else ""
+            console.note(f"Writing archives of Java classes, so that the next start is faster.{skips}")
+            for sentence in _make(spec, engine_manifest, surroundings, priority):
                 console.note(f"The next start is no faster: {sentence}.")
-    except Stopped as by:
-        console.note(f"Skipped by {by.name}: the next run writes the archives.")
+    except Stopped:
+        raise
     except (HarnessError, UsageError) as error:
         console.note(f"The next start is no faster. {error}")
     except Exception as error:  # noqa: BLE001 - see the docstring
@@ -71,9 +94,11 @@ def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surro
     return list(filter(archives.lacks, warm.archives_of(spec, engine_manifest, surroundings).all))
 
 
-def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings) -> list[str]:
+def _make(
+    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, priority: int = LOW_PRIORITY
+) -> list[str]:
     """Make the missing archives and return the errors."""
-    os.nice(LOW_PRIORITY)
+    os.nice(priority)
     with (
         archives.alone(console.note),
         removal.in_use(engine_manifest),

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.config import plan
 from harness.drivers import one_run, pages
-from harness.drivers.gate_sides import Sides, broker, planned
+from harness.drivers.gate_sides import Sides, broker, planned, write_archives
 from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, gate, history
 from harness.experiments.gating.baseline import REFERENCE, Baseline
@@ -80,6 +80,7 @@ def drive(asked: GateRequest, out: Path) -> tuple[Gated, Path]:
         if then:
             spec, manifest = planned(head, sinks[1], settings, asked.flags)
             then.refuse_other(manifest, spec.sink)
+        write_archives(engines.values(), settings, asked.flags)
         with broker(logs) as kafka:
             found = comparison.drive(engines, kafka)
         experiment.save("gate", **known, found=found)

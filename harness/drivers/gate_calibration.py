@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from harness.config import plan
-from harness.drivers.gate_sides import Sides, broker
+from harness.drivers.gate_sides import Sides, broker, write_archives
 from harness.experiments.folder import Folder
 from harness.experiments.gating import calibrate
 from harness.experiments.gating.calibrate import ARMS, GATE_SHARE, Calibrated
@@ -98,13 +98,15 @@ def _record(experiment: Folder, number: int, asked: CalibrationRequest, before: 
     logs.mkdir(parents=True, exist_ok=True)
     _file(experiment, number).unlink(missing_ok=True)
     candidate, begun_s = _candidate(asked), time.monotonic()
-    with children.guard(), made(candidate, logs, console.note) as engine, broker(logs) as kafka:
-        sides = Sides(experiment, _file(experiment, number), kafka, asked.flags, placement(), start=number)
-        for arm in ARMS:
-            sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))
-        with sides.up(settings):
-            for _ in sides.rounds(settings.rounds):
-                pass
+    with children.guard(), made(candidate, logs, console.note) as engine:
+        write_archives([(engine, candidate.sink)], settings, asked.flags)
+        with broker(logs) as kafka:
+            sides = Sides(experiment, _file(experiment, number), kafka, asked.flags, placement(), start=number)
+            for arm in ARMS:
+                sides.add(arm.name, engine, candidate.sink, calibrate.settings_of(arm, settings))
+            with sides.up(settings):
+                for _ in sides.rounds(settings.rounds):
+                    pass
     for name, judged in sides.judged().items():
         if judged.outcome is not Outcome.PASS:
             raise HarnessError(f"The side {name} of start {number} is {judged.outcome.value}: {judged.sentence}")

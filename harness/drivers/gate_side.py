@@ -53,6 +53,7 @@ BURST_S = 120.0
 LONGEST_WAIT_MS = 60_000  # for the next window to begin
 # An engine that polls for the next record uses some hundredths of a core.
 IDLE_CORES, IDLE_LOOK_S = 0.3, 0.4
+QUIET_CORES = 0.5  # an engine that wanted less during a look was idle for most of it
 # Spark runs a batch without data behind each batch that moved its watermark, which takes as long as many seconds if
 # sides share a core. An engine that was not idle within that is not waited for again.
 AFTERWARDS_S, NEVER_IDLE_S = 15.0, 4.0
@@ -190,6 +191,7 @@ class Side:
         self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
         self._ends: list[int] = []  # the progress it had to report at the end of each round
         self._fell_idle = True
+        self._quiet_s = 0.0  # how much of the last wait for it to become idle it was quiet
         self._paused = self._begun = self._settled
         self._woken_ms = 0
         self._froze_s = self._frozen_s = 0.0
@@ -317,6 +319,7 @@ class Side:
             idle_cpu_s=self._paused.cpu_s_since(before),
             took_ms=done_ms - self._woken_ms,
             billed_ms=(self._settled.at_s - begun.at_s - self._frozen_s) * 1000,
+            quiet_ms=self._quiet_s * 1000 if self._fell_idle else None,
             memory_bytes=self._most_memory_bytes,
             at_ms=sent.begun_ms,
             start=self.start_number,
@@ -338,6 +341,7 @@ class Side:
         One that is never idle, because it polls all the time, is billed for a limited time; its idle use is subtracted.
         """
         last, end_s = self._used(), time.monotonic() + (AFTERWARDS_S if self._fell_idle else NEVER_IDLE_S)
+        self._quiet_s = 0.0
 
         def settled() -> Used | None:
             nonlocal last
@@ -345,7 +349,9 @@ class Side:
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            self._fell_idle = now.cores_wanted_since(before) < IDLE_CORES
+            wanted = now.cores_wanted_since(before)
+            self._quiet_s += (now.at_s - before.at_s) if wanted < QUIET_CORES else 0.0
+            self._fell_idle = wanted < IDLE_CORES
             return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to become idle"

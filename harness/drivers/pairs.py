@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.drivers import pages
 from harness.drivers.gate import settings_of
-from harness.drivers.gate_sides import Sides, broker, planned
+from harness.drivers.gate_sides import Sides, broker, planned, write_archives
 from harness.experiments import pairing
 from harness.experiments.folder import Folder
 from harness.experiments.gating import gate
@@ -51,6 +51,7 @@ def drive(experiment: Folder) -> Paired:
     pairs = _Pairs(experiment, asked, placement())
     with experiment.going_on(f"`streamgauge compare --resume {short_path(experiment.path)}` resumes it"):
         console.note(f"two engines at a time: {pairs.placed.words}")
+        write_archives(((engine, "") for engine in asked.engines), asked.settings, asked.flags)
         for number, before in enumerate(pairs.begun(), 1):
             if not before.is_over(asked.budget_s):
                 pairs.measure(number, before)

@@ -2,7 +2,7 @@
 
 Starts are recorded once: sides without a change, and one with a known change, which is sent a tenth more events than
 are billed, so that each costs a tenth more. Then many gates are drawn from those starts, and the answer of each is
-computed. Other changes are simulated by raising the cost of the head's rounds.
+computed. Other changes are simulated by raising the cost of the head's rounds, or the bytes that they allocated.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ SAME = Arm("no change")
 UNCHANGED = tuple(map(Arm, SIDES))
 SLOWED = Arm("10% more events", 0.10)
 DEARER = tuple(Arm(f"{more:.0%} dearer", more, is_recorded=False) for more in (0.03, 0.05, 0.10, 0.25))
+ALLOCATES = Arm("1% more allocated", 0.01, is_recorded=False)
 ARMS = (*UNCHANGED, SLOWED)
 GATE_SHARE = len(SIDES) / len(ARMS)  # a gate has fewer sides, so its start takes this share of a recorded one's time
 THRESHOLDS = (0.05, 0.03, 0.02)
@@ -52,8 +53,13 @@ def billed(each: Round, arm: Arm) -> Round:
     return replace(each, events=round(each.events / (1 + arm.more)))
 
 
-def dearer(each: Round, more: float) -> Round:
-    return replace(each, cpu_s=each.cpu_s + more * (each.cpu_s - each.compiling_s))
+def changed(each: Round, arm: Arm) -> Round:
+    """Simulate the change of an arm that was not recorded."""
+    if arm.is_recorded:
+        return each
+    if arm == ALLOCATES:
+        return replace(each, allocated_bytes=round((each.allocated_bytes or 0) * (1 + arm.more)))
+    return replace(each, cpu_s=each.cpu_s + arm.more * (each.cpu_s - each.compiling_s))
 
 
 @dataclass(frozen=True)
@@ -89,9 +95,11 @@ class Calibrated:
 def table(starts: Sequence[Start], gate_starts: int, seed: int, gates: int = GATES) -> Iterator[Rates]:
     """Yield the rates for each threshold and each change, "no change" included."""
     plain = costs(starts, SAME)
+    counted = (ALLOCATES,) if all(each.allocated_bytes for each in chain.from_iterable(starts)) else ()
     seen = {SAME: plain, **{arm: plain * (1 + arm.more) for arm in DEARER}, SLOWED: costs(starts, SLOWED)}
+    seen |= dict.fromkeys(counted, plain)
     said = {(threshold, arm): Counter[Answer]() for threshold in THRESHOLDS for arm in seen}
-    for head, arms in ((SAME, (SAME, *DEARER)), (SLOWED, (SLOWED,))):
+    for head, arms in ((SAME, (SAME, *DEARER, *counted)), (SLOWED, (SLOWED,))):
         draws = np.random.default_rng(seed)
         for _ in range(gates):
             gate = Drawn(drawn(starts, head, gate_starts, draws), gate_starts)
@@ -152,32 +160,33 @@ class Drawn:
     def __init__(self, measured: Sequence[Round], starts: int) -> None:
         self._measured = measured
         self._looks = [(len(LEVELS) - 1 if count >= starts else nth, count) for nth, count in enumerate(looks(starts))]
-        self._others: dict[int, tuple[Effect, ...]] = {}  # by look
+        self._others: dict[tuple[int, bool], tuple[Effect, ...]] = {}  # by look, and whether more is allocated
 
     def answers(self, arm: Arm) -> Iterator[Answer]:
         """Yield the answer at each threshold."""
-        more = 0.0 if arm.is_recorded else arm.more
-        measured = [dearer(each, more) if each.side == HEAD else each for each in self._measured]
+        measured = [changed(each, arm) if each.side == HEAD else each for each in self._measured]
         found = [effect(COST, _first(measured, count), 1.0, LEVELS[look]) for look, count in self._looks]
         for threshold in THRESHOLDS:
-            yield self._answer([each and _asked(each, threshold) for each in found], threshold)
+            yield self._answer([each and _asked(each, threshold) for each in found], threshold, arm)
 
-    def _answer(self, found: Sequence[Effect | None], threshold: float) -> Answer:
+    def _answer(self, found: Sequence[Effect | None], threshold: float, arm: Arm) -> Answer:
         """Answer as a gate does: at the first look with a conclusive cost, and then with the other metrics."""
         conclusive = (nth for nth, cost in enumerate(found) if cost and cost.answer is not Answer.INCONCLUSIVE)
         nth = next(conclusive, len(found) - 1)
         cost = found[nth]
         if not cost or cost.answer is Answer.REGRESSED:  # whatever the other metrics say
             return cost.answer if cost else Answer.INCONCLUSIVE
-        others = self._others_at(*self._looks[nth])
+        others = self._others_at(*self._looks[nth], arm)
         is_red = any(_asked(each, threshold).answer is Answer.REGRESSED for each in others)
         return Answer.REGRESSED if is_red else cost.answer
 
-    def _others_at(self, look: int, count: int) -> tuple[Effect, ...]:
-        if look not in self._others:
-            _, *others = effects(_first(self._measured, count), 1.0, look)
-            self._others[look] = tuple(others)
-        return self._others[look]
+    def _others_at(self, look: int, count: int, arm: Arm) -> tuple[Effect, ...]:
+        key = look, arm == ALLOCATES
+        if key not in self._others:
+            own = [changed(each, arm) if each.side == HEAD and key[1] else each for each in self._measured]
+            _, *others = effects(_first(own, count), 1.0, look)
+            self._others[key] = tuple(others)
+        return self._others[key]
 
 
 def _first(measured: Sequence[Round], starts: int) -> list[Round]:

@@ -190,7 +190,8 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
     if len(told) < FEWEST_STARTS:
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
-    head, control = compare([np.array([each[side] for side in SIDES]) for each in logs], (HEAD_BY_BASE, BASE_BY_ITSELF))
+    sides = [np.array([each[side] for side in SIDES]) for each in logs]
+    head, control = compare(sides, (HEAD_BY_BASE, BASE_BY_ITSELF), is_lowest=metric.is_lowest)
     return Effect(
         metric.name,
         metric.unit,

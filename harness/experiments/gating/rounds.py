@@ -26,7 +26,7 @@ STRETCH_EVENTS, STRETCH_MS = 5_000, 500  # a burst consists of stretches; ms of 
 STRETCHES = 20_000  # no gate sends more
 ROUND_CPU_S, LONGEST_CPU_S = 1.0, 6.0  # of each side
 # More starts tell more than more rounds of one, so that a start with slow rounds gets fewer of them.
-ROUNDS_S, FEWEST_ROUNDS = 45.0, 3
+ROUNDS_S, FEWEST_ROUNDS = 60.0, 3
 FEW, MORE, MOST = 2, 8, 40  # stretches: of two waves that measure what a round costs, and the most of a round
 
 
@@ -91,6 +91,7 @@ class Round:
     p50_ms: float | None = None  # until an event's count was seen; None: not known yet
     p99_ms: float | None = None
     start: int = 1  # of all sides
+    quiet_ms: float | None = None  # how much of `billed_ms` it was idle; None: it never was, or an older version
     # Counted, not timed; None: unknown.
     allocated_bytes: int | None = None  # by the threads of its JVMs
     kafka_bytes: int | None = None  # to the broker and from it
@@ -165,6 +166,7 @@ class Metric:
     of: Callable[[Round, float], float | None]  # of a round and the cores that its engine uses when idle
     is_of_clock: bool = False  # other load on the machine affects it
     finer: float = 1.0  # its threshold, as a share of the requested one
+    is_lowest: bool = False  # chance only adds to it, so a start's value is its lowest round, and not the median
 
 
 LEAST_S = 0.01  # the lower limit for CPU times and durations of rounds
@@ -172,11 +174,13 @@ LONG_S = 2.0
 
 
 def _cost(each: Round, idle_cores: float) -> float | None:
-    """Subtract what the engine uses when idle, for the time after it was done: while it works it does not poll.
+    """Subtract what the engine uses when idle, for the time in which it was: while it works it does not poll.
 
-    Return None if nothing is left: a difference from nothing can't be compared.
+    One that is never idle is taken to be so as soon as it is done. Return None if nothing is left: a difference from
+    nothing can't be compared.
     """
-    idle_s = max(0.0, each.billed_ms - each.took_ms) / 1000
+    after_ms = each.billed_ms - each.took_ms
+    idle_s = max(0.0, after_ms if each.quiet_ms is None else each.quiet_ms) / 1000
     billed_s = each.cpu_s - each.compiling_s - idle_cores * idle_s
     return billed_s / each.events * 1e6 if billed_s >= LEAST_S else None
 
@@ -199,7 +203,11 @@ def _updates(each: Round, _: float) -> float | None:
 
 COST = Metric("cost", "CPU-s per million events", _cost)
 ALLOCATED = Metric(
-    "allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1
+    "allocated",
+    "MiB per million events",
+    lambda each, _: _counted(each, each.allocated_bytes),
+    finer=0.1,
+    is_lowest=True,
 )
 METRICS = (
     COST,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from harness.drivers import class_archives, one_run
 from harness.engines import fake, removal
 from harness.engines.job import OURS
 from harness.engines.manifest import load
-from harness.model import HarnessError, UsageError
+from harness.model import HarnessError, Stopped, UsageError
 
 PAYMENTS = Path(__file__).resolve().parents[3] / "examples" / "payments"
 
@@ -63,6 +64,41 @@ def test_a_users_own_engine_is_found_by_its_path_with_its_question_and_its_sink(
     class_archives.after(spec, engine)
 
     assert (asked, capsys.readouterr().err) == ([("minutes", "payments", "totals")], "")
+
+
+def stopped(*_):
+    raise Stopped(signal.SIGINT)
+
+
+def test_ctrl_c_skips_the_archives_after_a_run(monkeypatch, capsys):
+    spec, engine = plan.resolve(*plan.read_scenario("calm"), {"engine": "spark"}, load)
+    monkeypatch.setattr(class_archives, "_lacking", stopped)
+
+    class_archives.after(spec, engine)
+
+    assert "Skipped by" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_an_experiment_ends_it(monkeypatch):
+    spec, engine = plan.resolve(*plan.read_scenario("calm"), {"engine": "spark"}, load)
+    monkeypatch.setattr(class_archives, "_lacking", stopped)
+
+    with pytest.raises(Stopped):
+        class_archives.before(spec, engine)
+
+
+def test_only_archives_behind_a_verdict_are_made_at_low_priority(monkeypatch, capsys):
+    spec, engine = plan.resolve(*plan.read_scenario("calm"), {"engine": "spark"}, load)
+    nice, told = [], []
+    monkeypatch.setattr(class_archives, "_lacking", lambda *_: ["one"])
+    monkeypatch.setattr(class_archives, "_make", lambda *given: nice.append(given[-1]) or [])
+
+    for make in (class_archives.before, class_archives.after):
+        make(spec, engine)
+        told.append("Ctrl-C skips" in capsys.readouterr().err)
+
+    assert nice == [0, 10]
+    assert told == [False, True]
 
 
 def test_nobody_removes_the_engine_that_it_runs(monkeypatch, tmp_path):

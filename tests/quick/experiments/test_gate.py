@@ -103,6 +103,8 @@ def test_what_an_idle_engine_takes_is_not_billed():
     assert rounds.idle_cores(seen) == pytest.approx(0.1)
     assert COST.of(replace(seen[0], took_ms=900.0, billed_ms=1900.0), 0.1) == pytest.approx(15.0)
     assert COST.of(replace(seen[0], cpu_s=0.1, billed_ms=1900.0), 0.1) is None
+    quiet = replace(seen[0], took_ms=900.0, billed_ms=1900.0, quiet_ms=500.0)
+    assert COST.of(quiet, 0.1) == pytest.approx(15.5), "it committed for the other half second"
 
 
 def test_each_figure_of_a_round_is_in_its_unit():
@@ -535,6 +537,21 @@ def test_a_calibration_finds_what_it_slowed_down_and_nothing_else():
     assert found[0.03, "5% dearer"].regressed > 0.8 * found[0.03, "5% dearer"].gates
     assert found[0.05, "no change"].regressed == 0
     assert found[0.05, "no change"].ok > 0.9 * found[0.05, "no change"].gates
+
+
+def test_a_calibration_finds_a_hundredth_more_of_allocated_bytes():
+    def allocates(each, start, page):
+        """One round of three holds a page more, which chance decides, and starts hardly differ."""
+        own = 1 + 0.0005 * ((len(each.side) + start) % 3)
+        return replace(each, allocated_bytes=round(each.events * (7000 * own + 170 * page)))
+
+    draws = np.random.default_rng(3)
+    starts = [[allocates(each, each.start, draws.random() < 0.33) for each in start] for start in recorded()]
+    found = rates(starts)
+
+    assert found[0.05, "1% more allocated"].regressed == found[0.05, "1% more allocated"].gates
+    assert found[0.05, "no change"].regressed == 0
+    assert "1% more allocated" not in {arm for _, arm in rates(recorded(), gates=1)}
 
 
 def test_a_calibration_measures_what_its_arms_cost_and_how_far_starts_differ():
