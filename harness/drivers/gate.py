@@ -16,7 +16,7 @@ from harness.experiments.gating import baseline, gate, history
 from harness.experiments.gating.baseline import REFERENCE, Baseline
 from harness.experiments.gating.candidates import commit_of, look_up, made
 from harness.experiments.gating.conditions import Watch
-from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, Gated, Judged, Stored
+from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Effect, Gated, Judged, Stored
 from harness.experiments.gating.rounds import ROUNDS, Round, Settings, encoded, of_burst
 from harness.host import disk_space
 from harness.host.pinning import placement
@@ -202,7 +202,7 @@ class _Gate:
         found = self._effects() if self._is_right() else ()
         said = gate.in_words(found[0]) if found else "too few starts to compare yet"
         console.note(f"  {many(self.starts, 'start')}: {said}")
-        return bool(found) and found[0].answer is not Answer.INCONCLUSIVE
+        return gate.is_known(found)
 
     def _effects(self, declined: str = "") -> tuple[Effect, ...]:
         return gate.effects(self.rounds, self.asked.threshold, self.look, declined, stored=self.stored)

@@ -53,6 +53,7 @@ BURST_S = 120.0
 LONGEST_WAIT_MS = 60_000  # for the next window to begin
 # An engine that polls for the next record uses some hundredths of a core.
 IDLE_CORES, IDLE_LOOK_S = 0.3, 0.4
+IDLE_LOOKS = 2  # in a row: an engine that waits for a busy broker or disk looks idle as well
 QUIET_CORES = 0.5  # an engine that wanted less during a look was idle for most of it
 # Spark runs a batch without data behind each batch that moved its watermark, which takes as long as many seconds if
 # sides share a core. An engine that was not idle within that is not waited for again.
@@ -341,17 +342,18 @@ class Side:
         One that is never idle, because it polls all the time, is billed for a limited time; its idle use is subtracted.
         """
         last, end_s = self._used(), time.monotonic() + (AFTERWARDS_S if self._fell_idle else NEVER_IDLE_S)
-        self._quiet_s = 0.0
+        self._quiet_s, idle_looks = 0.0, 0
 
         def settled() -> Used | None:
-            nonlocal last
+            nonlocal last, idle_looks
             now = self._used()
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
             wanted = now.cores_wanted_since(before)
             self._quiet_s += (now.at_s - before.at_s) if wanted < QUIET_CORES else 0.0
-            self._fell_idle = wanted < IDLE_CORES
+            idle_looks = idle_looks + 1 if wanted < IDLE_CORES else 0
+            self._fell_idle = idle_looks >= IDLE_LOOKS
             return now if self._fell_idle or now.at_s > end_s else None
 
         what = f"the {self.name} to become idle"

@@ -16,7 +16,19 @@ from statistics import fmean
 
 import numpy as np
 
-from harness.experiments.gating.gate import AGAIN, BASE, HEAD, LEVELS, SIDES, Answer, Effect, effect, effects, looks
+from harness.experiments.gating.gate import (
+    AGAIN,
+    BASE,
+    HEAD,
+    LEVELS,
+    SIDES,
+    Answer,
+    Effect,
+    effect,
+    effects,
+    is_known,
+    looks,
+)
 from harness.experiments.gating.rounds import COST, Round, Settings, by_side, idle_of
 from harness.measuring.ratio_by_start import compare
 from harness.measuring.stats import binomial_bounds
@@ -170,15 +182,13 @@ class Drawn:
             yield self._answer([each and _asked(each, threshold) for each in found], threshold, arm)
 
     def _answer(self, found: Sequence[Effect | None], threshold: float, arm: Arm) -> Answer:
-        """Answer as a gate does: at the first look with a conclusive cost, and then with the other metrics."""
-        conclusive = (nth for nth, cost in enumerate(found) if cost and cost.answer is not Answer.INCONCLUSIVE)
-        nth = next(conclusive, len(found) - 1)
-        cost = found[nth]
-        if not cost or cost.answer is Answer.REGRESSED:  # whatever the other metrics say
-            return cost.answer if cost else Answer.INCONCLUSIVE
-        others = self._others_at(*self._looks[nth], arm)
-        is_red = any(_asked(each, threshold).answer is Answer.REGRESSED for each in others)
-        return Answer.REGRESSED if is_red else cost.answer
+        """Answer as a gate does: at the first look with a known answer."""
+        for nth, cost in enumerate(found):
+            others = [_asked(each, threshold) for each in self._others_at(*self._looks[nth], arm)]
+            if cost and (is_known([cost, *others]) or nth == len(found) - 1):
+                is_red = any(each.answer is Answer.REGRESSED for each in others)
+                return Answer.REGRESSED if is_red else cost.answer
+        return Answer.INCONCLUSIVE
 
     def _others_at(self, look: int, count: int, arm: Arm) -> tuple[Effect, ...]:
         key = look, arm == ALLOCATES

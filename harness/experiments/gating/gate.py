@@ -27,7 +27,7 @@ from harness.experiments.gating.rounds import (
     idle_of,
 )
 from harness.measuring.measurement import Recovery
-from harness.measuring.ratio_by_start import ByStart, Floats, compare, within
+from harness.measuring.ratio_by_start import FAR, ByStart, Floats, compare, within
 from harness.measuring.stats import Ratio, holm, student, student_chance
 from harness.model import Outcome, Witness
 from harness.util.texts import many
@@ -191,7 +191,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
     sides = [np.array([each[side] for side in SIDES]) for each in logs]
-    head, control = compare(sides, (HEAD_BY_BASE, BASE_BY_ITSELF), is_lowest=metric.is_lowest)
+    head, control = compare(sides, (HEAD_BY_BASE, BASE_BY_ITSELF), is_lowest=metric.is_lowest, far=FAR * metric.finer)
     return Effect(
         metric.name,
         metric.unit,
@@ -255,6 +255,12 @@ def effects(
         told = found[metric].at(1 - alpha)
         found[metric] = replace(told, declined=(declined or _of_clock(told)) if metric.is_of_clock else "")
     return tuple(found.values())
+
+
+def is_known(found: Sequence[Effect]) -> bool:
+    """Return True if cost and allocated bytes are conclusive, or one of them is REGRESSED."""
+    primary = [each.answer for each in found if each.metric in (COST.name, ALLOCATED.name)]
+    return bool(primary) and (Answer.REGRESSED in primary or Answer.INCONCLUSIVE not in primary)
 
 
 def _of_clock(effect: Effect) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from generators.tape import Tape
 from harness.experiments.gating import calibrate, gate, rounds
 from harness.experiments.gating.conditions import Conditions
-from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Gated, Judged
+from harness.experiments.gating.gate import BASE, HEAD, SIDES, Answer, Effect, Gated, Judged
 from harness.experiments.gating.rounds import COST, Round, Settings
 from harness.load.burst_load import Bursts
 from harness.measuring.stats import Ratio
@@ -82,8 +82,8 @@ def test_a_round_costs_each_side_a_second_or_more():
 
 
 def test_a_start_with_slow_rounds_gets_fewer_of_them_so_that_more_starts_fit():
-    assert [count for count in range(7) if rounds.are_enough(count, took_s=20.0 * count)] == [3, 4, 5, 6]
-    assert not any(rounds.are_enough(count, took_s=7.0 * count) for count in range(7)), "all six fit"
+    assert [count for count in range(7) if rounds.are_enough(count, took_s=20.0 * count)] == [4, 5, 6]
+    assert not any(rounds.are_enough(count, took_s=9.0 * count) for count in range(7)), "all six fit"
     assert not rounds.are_enough(2, took_s=1000.0), "a median needs three"
 
 
@@ -105,6 +105,25 @@ def test_what_an_idle_engine_takes_is_not_billed():
     assert COST.of(replace(seen[0], cpu_s=0.1, billed_ms=1900.0), 0.1) is None
     quiet = replace(seen[0], took_ms=900.0, billed_ms=1900.0, quiet_ms=500.0)
     assert COST.of(quiet, 0.1) == pytest.approx(15.5), "it committed for the other half second"
+
+
+@pytest.mark.parametrize(
+    ("cost", "allocated", "known"),
+    [
+        (Answer.OK, Answer.OK, True),
+        (Answer.OK, Answer.INCONCLUSIVE, False),
+        (Answer.OK, Answer.REGRESSED, True),
+        (Answer.REGRESSED, Answer.INCONCLUSIVE, True),
+        (Answer.INCONCLUSIVE, Answer.OK, False),
+        (Answer.OK, None, True),
+        (None, None, False),
+    ],
+)
+def test_a_gate_goes_on_until_cost_and_allocated_bytes_are_known(cost, allocated, known):
+    given = (("cost", cost), ("allocated", allocated), ("Kafka traffic", Answer.INCONCLUSIVE if cost else None))
+    found = [cast(Effect, SimpleNamespace(metric=metric, answer=answer)) for metric, answer in given if answer]
+
+    assert gate.is_known(found) is known
 
 
 def test_each_figure_of_a_round_is_in_its_unit():
