@@ -233,7 +233,7 @@ class Sides:
                 if are_enough(number, time.monotonic() - begun_s):
                     return
                 self._pin()
-                if any(side.is_restless() for side in self._sides.values()):
+                if not number or any(side.is_restless() for side in self._sides.values()):
                     ends_within(LONG_S, threading.Event())
                 block = self._round([self._sides[name] for name in names])
                 file.write(encoded(block))

@@ -84,10 +84,12 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
             Used(101.0, 54.0, 3.5, 9),  # all is done
             Used(101.5, 55.0, 3.7, 9),  # it goes on: two cores
             Used(102.0, 55.1, 3.8, 8),  # a fifth of one: idle
+            Used(102.5, 55.2, 3.8, 8),  # and once more
             Used(109.0, 55.9, 3.9, 8),  # the next one is prepared
             Used(110.0, 56.0, 3.9, 8),  # it begins
             Used(111.0, 60.0, 4.0, 8),
             Used(111.5, 60.1, 4.1, 6),
+            Used(112.0, 60.2, 4.1, 6),
         ]
     )
 
@@ -96,15 +98,16 @@ def test_a_round_bills_the_burst_and_says_what_the_engine_used_while_it_was_idle
 
     assert (first.side, first.start) == ("head", 3)
     assert (first.number, first.events, first.took_ms, first.at_ms) == (1, 400, 400.0, 9_000.0)
-    assert (round(first.cpu_s, 6), round(first.compiling_s, 6)) == (5.1, 0.8)
-    assert first.billed_ms == pytest.approx(2_000.0, abs=50), "less the moment in which it was frozen"
+    assert (round(first.cpu_s, 6), round(first.compiling_s, 6)) == (5.2, 0.8)
+    assert first.billed_ms == pytest.approx(2_500.0, abs=50), "less the moment in which it was frozen"
+    assert (first.quiet_ms, second.quiet_ms) == (1_000.0, 1_000.0)
     assert (first.memory_bytes, second.memory_bytes) == (9, 8)
     assert (first.redis_commands, second.redis_commands, first.allocated_bytes) == (10, 40, None)
     assert (first.checkpoint_bytes, second.checkpoint_bytes) == (2000 - 300, 8000 - 2000), "also of the pause before"
-    assert (second.number, second.idle_s) == (2, 7.0), "until its garbage was collected"
-    assert round(second.idle_cpu_s, 6) == 0.7, "of 0.8 s it compiled for 0.1 s"
-    assert round(second.cpu_s, 6) == 4.1
-    assert second.billed_ms == pytest.approx(1_500.0, abs=50)
+    assert (second.number, second.idle_s) == (2, 6.5), "until its garbage was collected"
+    assert round(second.idle_cpu_s, 6) == 0.6, "of 0.7 s it compiled for 0.1 s"
+    assert round(second.cpu_s, 6) == 4.2
+    assert second.billed_ms == pytest.approx(2_000.0, abs=50)
 
 
 @pytest.mark.parametrize(
