@@ -62,7 +62,7 @@ STEADY_MEMORY = (
     "-XX:MaxHeapFreeRatio=100",
     "-XX:-G1UseAdaptiveIHOP",
     "-XX:InitiatingHeapOccupancyPercent=90",
-    # Spark aggregates in pages of 32 MiB, which a task may reuse or not. By chance that is 2 % of what a round allocates.
+    # Spark aggregates in pages of 32 MiB, which a task reuses or not. By chance that is 2 % of what a round allocates.
     "-Dspark.buffer.pageSize=1m",
 )
 CRASHED = "crashed"  # the word for an engine that ended by itself
