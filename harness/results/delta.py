@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import UnreadableTableError
 from harness.results.table_files import TableFile, words_of
-from harness.results.table_history import Commit, TableWithHistory
+from harness.results.table_history import CommitFile, TableWithHistory
 
 MAPPING = "delta.columnMapping.mode"  # with it, columns have other names in the files
 PARTITION = "partition."  # how deltalake names a column that is in the place of a file
@@ -38,23 +38,23 @@ class Delta(TableWithHistory):
             )
             yield TableFile(str(self.path / unquote(action["path"])), partition)
 
-    def commits(self, after: int | None) -> Sequence[Commit] | None:
+    def commits(self, after: int | None) -> Sequence[CommitFile] | None:
         if after is not None and not self._commit(after).path.exists():
             self._table = None  # it was made anew
             return None
-        found: list[Commit] = []
+        found: list[CommitFile] = []
         while (commit := self._commit((-1 if after is None else after) + 1 + len(found))).path.exists():
             found.append(commit)
         return found
 
-    def load(self, commit: Commit) -> None:
+    def load(self, commit: CommitFile) -> None:
         self._moved_to(commit.number)
 
-    def described(self, commit: Commit) -> tuple[str, str]:
+    def described(self, commit: CommitFile) -> tuple[str, str]:
         return f"version {commit.number}", writer_of(commit.path)
 
-    def _commit(self, number: int) -> Commit:
-        return Commit(number, self.path / "_delta_log" / f"{number:020}.json")
+    def _commit(self, number: int) -> CommitFile:
+        return CommitFile(number, self.path / "_delta_log" / f"{number:020}.json")
 
     def _moved_to(self, number: int | None) -> bool:
         """Load a version, or the newest one; return False if there is no table."""

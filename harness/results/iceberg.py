@@ -11,7 +11,7 @@ from harness.results.base import ResultLocation
 from harness.results.iceberg_merge import Deletes, Entry, alive, numbered
 from harness.results.redis_scan import Row, UnreadableTableError
 from harness.results.table_files import TableFile, local
-from harness.results.table_history import Commit, TableWithHistory
+from harness.results.table_history import CommitFile, TableWithHistory
 
 # A Hadoop catalog counts its versions; other catalogs add a random part. Both write a file under another name first.
 NUMBER = re.compile(r"(?:v(\d+)|(\d{5})-[0-9a-f-]{36})(?:\.gz)?\.metadata\.json")
@@ -80,18 +80,18 @@ class Iceberg(TableWithHistory):
         table = rows.select([self._columns.column_of(name) for name in names]).rename_columns(names)
         return self._columns.rows((f"row {number}", values) for number, values in enumerate(table.to_pylist(), 1))
 
-    def commits(self, after: int | None) -> Sequence[Commit] | None:
+    def commits(self, after: int | None) -> Sequence[CommitFile] | None:
         found = metadata_files(self.path / "metadata")
         if after is not None and after not in (each.number for each in found):
             return None  # it was made anew
         return [each for each in found if after is None or each.number > after]
 
-    def load(self, commit: Commit) -> None:
+    def load(self, commit: CommitFile) -> None:
         from pyiceberg.table import StaticTable
 
         self._table = StaticTable.from_metadata(str(commit.path))
 
-    def described(self, commit: Commit) -> tuple[str, str]:
+    def described(self, commit: CommitFile) -> tuple[str, str]:
         snapshot = self._table.current_snapshot()
         if snapshot is None or snapshot.summary is None:
             return f"version {commit.number}", ""
@@ -118,7 +118,7 @@ def newest_metadata(folder: Path) -> Path | None:
     return found[-1].path if found else None
 
 
-def metadata_files(folder: Path) -> list[Commit]:
+def metadata_files(folder: Path) -> list[CommitFile]:
     """Return the files of all versions, oldest first; a commit is the appearance of the next one."""
     numbered = ((NUMBER.fullmatch(path.name), path) for path in folder.glob("*.metadata.json"))
-    return sorted(Commit(int(found[1] or found[2]), path) for found, path in numbered if found)
+    return sorted(CommitFile(int(found[1] or found[2]), path) for found, path in numbered if found)

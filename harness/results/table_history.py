@@ -20,7 +20,7 @@ from harness.results.table_files import UNREAD, FileTable
 from harness.util.clock import Clock
 
 
-class Commit(NamedTuple):
+class CommitFile(NamedTuple):
     """A version, and the file whose appearance made it the newest one."""
 
     number: int
@@ -32,18 +32,18 @@ class TableWithHistory(FileTable):
         super().__init__(location)
         self._listed: object = UNREAD  # the newest version that a poll has listed; None: there was no table
         self._listed_us = self._newest_us = 0  # when that poll began; the time of that version
-        self._pending: deque[tuple[Commit, int]] = deque()
+        self._pending: deque[tuple[CommitFile, int]] = deque()
 
     @abstractmethod
-    def commits(self, after: int | None) -> Sequence[Commit] | None:
+    def commits(self, after: int | None) -> Sequence[CommitFile] | None:
         """Return the versions after this one, or all, in order; None if the table has lost this one."""
 
     @abstractmethod
-    def load(self, commit: Commit) -> None:
+    def load(self, commit: CommitFile) -> None:
         """Let `files` return those of this version."""
 
     @abstractmethod
-    def described(self, commit: Commit) -> tuple[str, str]:
+    def described(self, commit: CommitFile) -> tuple[str, str]:
         """Return the name of the loaded version, and which program wrote it."""
 
     def versions(self) -> Iterator[Version]:
@@ -66,13 +66,13 @@ class TableWithHistory(FileTable):
                 self._listed = commit.number
         self._listed_us = began_us
 
-    def _dated(self, commit: Commit) -> int:
+    def _dated(self, commit: CommitFile) -> int:
         """Return when a version could be read first: after the poll before had listed the table, and before now."""
         earliest_us = max(self._listed_us, self._newest_us + 1)
         self._newest_us = max(appeared_us(commit.path, self._location.clock), earliest_us)
         return self._newest_us
 
-    def _version(self, commit: Commit, at_us: int) -> Version:
+    def _version(self, commit: CommitFile, at_us: int) -> Version:
         self.load(commit)
         self.take(commit.number)
         return Version(self._rows, at_us, *self.described(commit))

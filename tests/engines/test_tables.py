@@ -7,8 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.engines.test_own_servers import assert_no_secret
 from tests.engines.test_runs import EXAMPLES, SHORT, check, run
 from tests.engines.trial import in_batches_of
+from tests.services.guarded import PASSWORD
+from tests.services.postgresql_server import asking_for_passwords, did, login, up
 
 KILL, FORGET = "kill@c3:batch=3", "checkpoint-delete-commit@offset>=40%"
 UNANSWERED, LOST_REPLY = "table-kill-committed@offset>=20%", "postgresql-reset-reply@offset>=20%"
@@ -117,3 +120,18 @@ def test_a_job_of_a_users_own_that_appends_to_a_table_is_found_out(tmp_path, ser
     answer = run(tmp_path, *SHORT, *served, *asked)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
+
+
+@pytest.mark.thorough
+def test_a_password_of_postgresql_is_nowhere_in_a_run_s_files(tmp_path, served, monkeypatch):
+    monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
+    role = f"CREATE ROLE keeper LOGIN PASSWORD '{PASSWORD}'"
+    with up(tmp_path / "server") as server:
+        did(server.address, role, "GRANT CREATE ON DATABASE postgres TO keeper")
+        with asking_for_passwords(server, "keeper"):
+            url = login(server, "keeper", "${env:TEST_PASSWORD}")
+            asked = "--engine", "spark-postgresql", "--sink", "upsert-totals", "--fault", KILL, "--sql", url
+            answer = run(tmp_path / "runs", *SHORT, *in_batches_of(10_000), *served, *asked)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert_no_secret(tmp_path / "runs")

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from harness.engines import environments
-from harness.engines.manifest import load
 from harness.model import EngineManifest, HarnessError, KafkaAddress, SinkClaim, SqlAddress, UsageError
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.results.sql import Sql
 from harness.services import owners, postgresql
-from harness.services.postgresql import EmbeddedPostgres
 from harness.util.clock import Clock
-from harness.util.wait import wait_until
+from tests.services.postgresql_server import asking_for_passwords, did, login, up
 
 SCHEMA = "streamgauge_test"
 MANIFEST = EngineManifest(
@@ -36,14 +30,8 @@ TABLE = "CREATE TABLE counts (id text, since timestamptz, views numeric)"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    folders = environments.prepare(load("spark-postgresql"), print).packages
-    sys.path += map(str, folders)
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgresql"), "public")
-    server.start()
-    yield server
-    server.stop()
-    for each in folders:
-        sys.path.remove(str(each))
+    with up(tmp_path_factory.mktemp("postgresql")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -72,39 +60,6 @@ def source(address: SqlAddress, **described) -> Sql:
             sql=address,
         )
     )
-
-
-def did(address: SqlAddress, *statements: str) -> None:
-    with postgresql.connect(address) as connection:
-        for each in statements:
-            connection.execute(each)
-
-
-def login(server: EmbeddedPostgres, name: str, password: str = "") -> str:
-    secret = f":{password}" if password else ""
-    return server.address.url.replace(f"{postgresql.USER}@", f"{name}{secret}@")
-
-
-@contextmanager
-def asking_for_passwords(server: EmbeddedPostgres, user: str) -> Iterator[None]:
-    rules = Path(str(server._home)) / "data" / "pg_hba.conf"
-    before = rules.read_text()
-    rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{before}")
-    did(server.address, "SELECT pg_reload_conf()")
-    wait_until(lambda: not may_log_in(server, user), deadline_s=20, what=f"{user} to need a password")
-    yield
-    rules.write_text(before)
-    did(server.address, "SELECT pg_reload_conf()")
-
-
-def may_log_in(server: EmbeddedPostgres, user: str) -> bool:
-    import psycopg
-
-    try:
-        did(replace(server.address, url=login(server, user)), "SELECT 1")
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def test_a_table_is_empty_until_the_job_has_made_it_and_read_when_it_changes(address):

@@ -16,7 +16,7 @@ from harness.results import delta, iceberg
 from harness.results.redis_scan import UnreadableError
 from harness.results.sampler import PlainObserver, Polled, Recorder
 from harness.results.table_files import TableFile, words_of
-from harness.results.table_history import Commit, TableWithHistory, appeared_us
+from harness.results.table_history import CommitFile, TableWithHistory, appeared_us
 from harness.selftest.by_hand import EPOCH_MS, FIRST, HONEST, seen
 from harness.util.clock import Clock
 from tests.quick.results.test_tables import location, written
@@ -34,13 +34,13 @@ class Folders(TableWithHistory):
         super().__init__(location(folder))
         self.now = 0
 
-    def commits(self, after: int | None) -> Sequence[Commit] | None:
-        found = sorted(Commit(int(path.stem), path) for path in self.path.glob("*.list"))
+    def commits(self, after: int | None) -> Sequence[CommitFile] | None:
+        found = sorted(CommitFile(int(path.stem), path) for path in self.path.glob("*.list"))
         if after is not None and after not in [each.number for each in found]:
             return None
         return [each for each in found if after is None or each.number > after]
 
-    def load(self, commit: Commit) -> None:
+    def load(self, commit: CommitFile) -> None:
         self.now = commit.number
 
     def version(self):
@@ -54,7 +54,7 @@ class Folders(TableWithHistory):
         for name in json.loads((self.path / f"{self.now}.list").read_text()):
             yield TableFile(str(self.path / name))
 
-    def described(self, commit: Commit) -> tuple[str, str]:
+    def described(self, commit: CommitFile) -> tuple[str, str]:
         return f"version {commit.number}", "somebody"
 
     def commit(self, number: int, *names: str) -> None:
