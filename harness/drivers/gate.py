@@ -29,7 +29,7 @@ from harness.terminal import console
 from harness.terminal.command_end import UnderWay, known, short_path, under_way
 from harness.util.texts import many
 
-WARM_UP_SHARE = 0.02  # of the budget, in each start
+WARM_UP_SHARE = 0.01  # of the budget, in each start
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ STEADY_MEMORY = (
 )
 CRASHED = "crashed"  # the word for an engine that ended by itself
 PATIENCE = 3.0  # three sides start at the same time, so each may take three times as long
+NAME_LENGTH, FEWEST_DIGITS = 16, 2  # of a side's run and its number
 QUEUED_MS = 5000.0  # all of a burst is due at once, and handing it over takes time
 
 T = TypeVar("T")
@@ -139,8 +140,7 @@ class Sides:
         spec, manifest = planned(engine, sink, settings, {**self._flags, "kafka": at})
         spec = replace(spec, tape=tape(spec.tape, STRETCHES, settings))
         surroundings = one_run.prepare(spec, manifest)
-        called = re.sub(r"\W+", "-", name)  # a part of the topic's name
-        store = Store.create(self._experiment.runs, f"{called}-{self._start}")
+        store = Store.create(self._experiment.runs, run_name(name, self._start))
         port = int(at.rpartition(":")[2])
         work = CountedWork(lambda: redis_of(world), port, lambda: world.engine.checkpoint)
         options = (*self._options, *work.java_options)
@@ -215,6 +215,7 @@ class Sides:
             self._together(partial(Side.warm_up, stretches=WARM_UP_STRETCHES))
         self._together(Side.is_settled)
         self.round_stretches = settings.round_stretches or self._fitting()
+        self._together(partial(Side.wave, stretches=self.round_stretches))  # the first one costs a third more
 
     def _fitting(self) -> int:
         few_s, more_s = (max(self._together(partial(Side.wave, stretches=count))) for count in (FEW, MORE))
@@ -266,6 +267,12 @@ class Sides:
         """Return the rounds with what only the files of the sides hold. The sides have to be judged and right."""
         made = [each for side in self._sides.values() for each in side.with_evidence(measured)]
         return sorted(made, key=lambda each: each.at_ms)
+
+
+def run_name(side: str, start: int) -> str:
+    """Return names of equal length, because a side's topic has its name, and Spark copies that with each record."""
+    called = re.sub(r"\W+", "-", side)
+    return f"{called}-{start:0{max(FEWEST_DIGITS, NAME_LENGTH - len(called))}}"
 
 
 def _at_once(pool: Executor, group: Sequence[tuple[Side, list[Slice]]]) -> list[Round]:
