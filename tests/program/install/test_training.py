@@ -91,10 +91,15 @@ def test_only_archives_behind_a_verdict_are_made_at_low_priority(monkeypatch, ca
     spec, engine = plan.resolve(*plan.read_scenario("calm"), {"engine": "spark"}, load)
     nice, told = [], []
     monkeypatch.setattr(class_archives, "_lacking", lambda *_: ["one"])
-    monkeypatch.setattr(class_archives, "_make", lambda *given: nice.append(given[-1]) or [])
 
-    for make in (class_archives.before, class_archives.after):
-        make(spec, engine)
+    def make(*given):
+        nice.append(given[-1])
+        return []
+
+    monkeypatch.setattr(class_archives, "_make", make)
+
+    for train in (class_archives.before, class_archives.after):
+        train(spec, engine)
         told.append("Ctrl-C skips" in capsys.readouterr().err)
 
     assert nice == [0, 10]
