@@ -5,11 +5,8 @@ More rounds do not average this out, more starts do. So each start contributes o
 reflects the difference between starts.
 
 Code that is still cold and a busy machine make a round dearer for all sides. So each round is related to the median of
-its sides, and a side's value in a start is the median over its rounds: one odd round of one side changes neither. What
-is counted is not dearer on a busy machine, and chance only adds to it (a task that runs beside another one allocates a
-page that it would have reused after it), so its value is the lowest round.
-
-All sides together show how much starts differ (randomised blocks, with starts as blocks), because with three starts the
+its sides, and a side's value in a start is the median over its rounds: one odd round of one side changes neither. All
+sides together show how much starts differ (randomised blocks, with starts as blocks), because with three starts the
 difference of two sides alone is known too badly: Student's factor at 98 % is 7.0 with 2 degrees of freedom, and 3.7
 with 4.
 """
@@ -58,20 +55,15 @@ class ByStart:
         return within(self.estimate, self.error, self.freedom, level)
 
 
-def compare(
-    starts: Sequence[Floats], contrasts: Sequence[Contrast], *, is_lowest: bool = False, far: float = FAR
-) -> tuple[ByStart, ...]:
+def compare(starts: Sequence[Floats], contrasts: Sequence[Contrast], far: float = FAR) -> tuple[ByStart, ...]:
     """Estimate each contrast of the sides. A start holds the logarithms of all sides' rounds, one row for each side.
 
-    `is_lowest`: a side's value is its lowest round. `far`: an outlier is farther from the others. A start that is one
-    for one contrast is left out of all.
+    `far`: an outlier is farther from the others. A start that is one for one contrast is left out of all.
     """
     if len(starts) < FEWEST:
         raise ValueError(f"a ratio needs {FEWEST} starts or more, not {len(starts)}")
     related = [each - np.median(each, axis=0) for each in starts]
-    values = np.array(
-        [each.min(axis=1) for each in starts] if is_lowest else [np.median(each, axis=1) for each in related]
-    )
+    values = np.array([np.median(each, axis=1) for each in related])
     seen = [values @ np.asarray(each) for each in contrasts]
     aside = next((odd for each in seen if (odd := outlier(each.tolist(), far)) is not None), None)
     kept = np.array([place != aside for place in range(len(starts))])

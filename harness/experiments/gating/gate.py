@@ -191,7 +191,7 @@ def effect(metric: Metric, rounds: Sequence[Round], threshold: float, level: flo
         return None
     logs = [{side: np.log(each) for side, each in values.items()} for values in told]
     sides = [np.array([each[side] for side in SIDES]) for each in logs]
-    head, control = compare(sides, (HEAD_BY_BASE, BASE_BY_ITSELF), is_lowest=metric.is_lowest, far=FAR * metric.finer)
+    head, control = compare(sides, (HEAD_BY_BASE, BASE_BY_ITSELF), FAR * metric.finer)
     return Effect(
         metric.name,
         metric.unit,

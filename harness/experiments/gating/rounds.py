@@ -166,7 +166,6 @@ class Metric:
     of: Callable[[Round, float], float | None]  # of a round and the cores that its engine uses when idle
     is_of_clock: bool = False  # other load on the machine affects it
     finer: float = 1.0  # its threshold, as a share of the requested one
-    is_lowest: bool = False  # chance only adds to it, so a start's value is its lowest round, and not the median
 
 
 LEAST_S = 0.01  # the lower limit for CPU times and durations of rounds
@@ -203,11 +202,7 @@ def _updates(each: Round, _: float) -> float | None:
 
 COST = Metric("cost", "CPU-s per million events", _cost)
 ALLOCATED = Metric(
-    "allocated",
-    "MiB per million events",
-    lambda each, _: _counted(each, each.allocated_bytes),
-    finer=0.1,
-    is_lowest=True,
+    "allocated", "MiB per million events", lambda each, _: _counted(each, each.allocated_bytes), finer=0.1
 )
 METRICS = (
     COST,

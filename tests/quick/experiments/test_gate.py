@@ -560,12 +560,12 @@ def test_a_calibration_finds_what_it_slowed_down_and_nothing_else():
 
 def test_a_calibration_finds_a_hundredth_more_of_allocated_bytes():
     def allocates(each, start, page):
-        """One round of three holds a page more, which chance decides, and starts hardly differ."""
+        """One round of ten holds a page more, which chance decides, and starts hardly differ."""
         own = 1 + 0.0005 * ((len(each.side) + start) % 3)
         return replace(each, allocated_bytes=round(each.events * (7000 * own + 170 * page)))
 
     draws = np.random.default_rng(3)
-    starts = [[allocates(each, each.start, draws.random() < 0.33) for each in start] for start in recorded()]
+    starts = [[allocates(each, each.start, draws.random() < 0.1) for each in start] for start in recorded()]
     found = rates(starts)
 
     assert found[0.05, "1% more allocated"].regressed == found[0.05, "1% more allocated"].gates

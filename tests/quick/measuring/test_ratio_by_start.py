@@ -128,16 +128,6 @@ def test_a_ratio_is_that_of_two_starts_or_more():
         ratio_by_start.ratio([[0.1] * 6])
 
 
-def test_of_what_is_counted_the_lowest_round_is_the_value():
-    """Two rounds of three hold a page that chance added."""
-    pages = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
-    made = [0.001 * start + np.array([[0.0], [0.05], [0.0]]) + 0.02 * pages for start in range(4)]
-
-    head, _ = ratio_by_start.compare(made, HEAD_AND_CONTROL, is_lowest=True)
-
-    assert head.starts == pytest.approx([exp(0.05)] * 4)
-
-
 def test_an_outlier_of_what_hardly_varies_is_nearer():
     seen = [0.0, 0.0002, 0.0001, 0.02, 0.0001]
 
