@@ -235,8 +235,8 @@ def effects(
 ) -> tuple[Effect, ...]:
     """Compare all metrics. The cost comes first and decides.
 
-    Allocated bytes have a level of their own, because they hardly vary: they show a change of one per cent. The others
-    are tested at levels at which all of them together err as rarely (Holm).
+    Allocated bytes have the level of the cost, because they hardly vary: they show a change of one per cent. The others
+    are tested at levels at which all of them together err rarely (Holm).
     `declined` is the reason to withhold wall-clock metrics.
     """
 
@@ -247,8 +247,6 @@ def effects(
     }
     if COST not in found:
         return ()
-    if ALLOCATED in found:
-        found[ALLOCATED] = found[ALLOCATED].at(LEVELS[0])
     others = [metric for metric in found if metric not in (COST, ALLOCATED)]
     alphas = holm([found[metric].chance for metric in others], 1 - LEVELS[0])
     for metric, alpha in zip(others, alphas, strict=True):
