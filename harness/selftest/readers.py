@@ -37,14 +37,18 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     def articles(counts: Ledger) -> RunFacts:
         """Return the run with these articles and right reads."""
         reads = {cell: count for cell, count in right.items() if not _is_articles(cell, oracle)}
-        return showing(Ledger({**reads, **{cell: count for cell, count in counts.items() if _is_articles(cell, oracle)}}))
+        return showing(
+            Ledger({**reads, **{cell: count for cell, count in counts.items() if _is_articles(cell, oracle)}})
+        )
 
     yield "articles, all of them right", honest
 
     both = np.intersect1d(log.cell[(log.id == one) & is_articles], log.cell[(log.id == other) & is_articles])
     yield "an article read in two panes, counted in each", showing(right + Ledger(dict.fromkeys(both.tolist(), 1)))
 
-    panes = [folded(oracle, in_cells({name: each[pane == n] for name, each in sent.items()}, oracle)) for n in set(pane)]
+    panes = [
+        folded(oracle, in_cells({name: each[pane == n] for name, each in sent.items()}, oracle)) for n in set(pane)
+    ]
     yield "articles of panes, added up instead of united", articles(sum(panes[1:], panes[0]))
 
     in_missing = np.isin(log.id, sent["event_id"][pane == pane[0]])
@@ -54,8 +58,9 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
 
     old = log.time_ms - oracle.begins_ms(log.cell)
     yield "windows of 59 panes", showing(folded(oracle, log, old < LENGTH_MS - STEP_MS))
-    yield "windows that slide by two panes", showing(
-        Ledger({cell: n for cell, n in right.items() if oracle.codes.field(cell) // STEP_MS % 2 == 0})
+    yield (
+        "windows that slide by two panes",
+        showing(Ledger({cell: n for cell, n in right.items() if oracle.codes.field(cell) // STEP_MS % 2 == 0})),
     )
     yield "a window that is not cleared for the next one", articles(_so_far(sent, oracle, log.cell))
     yield "articles by a sketch", articles(Ledger({cell: max(1, n + cell % 3 - 1) for cell, n in right.items()}))

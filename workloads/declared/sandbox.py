@@ -33,8 +33,10 @@ _SETTINGS = {
 # SQL rounds quotients towards zero, so that a window before 1970 would begin after its events.
 _MACROS = (
     "CREATE MACRO tumbling(time_ms, size_ms) AS time_ms - ((time_ms % size_ms) + size_ms) % size_ms",
-    "CREATE MACRO sliding(time_ms, size_ms, step_ms) AS "
-    "range(tumbling(time_ms - size_ms, step_ms) + step_ms, time_ms + 1, step_ms)",
+    "CREATE MACRO sliding(time_ms, size_ms, step_ms) AS CASE WHEN size_ms % nullif(greatest(step_ms, 0), 0) = 0 "
+    "THEN range(tumbling(time_ms - size_ms, step_ms) + step_ms, time_ms + 1, step_ms) ELSE error("
+    "'sliding(...) has windows of ' || size_ms || ' ms that slide by ' || step_ms || ' ms; expected is a slide above 0 "
+    "that divides the window') END",
 )
 
 

@@ -72,7 +72,9 @@ def make_writer(config: Config) -> Writer:
 
     def write(cells: DataFrame, batch: int) -> None:
         rows = [
-            (key_of(name, row["reader"]), row["opens"], row[name]) for row in cells.collect() for name in (READS, ARTICLES)
+            (key_of(name, row["reader"]), row["opens"], row[name])
+            for row in cells.collect()
+            for name in (READS, ARTICLES)
         ]
         write_batch(absolute, client, batch, rows, crash_points)
 
