@@ -1,6 +1,6 @@
-"""Planted mistakes of `readers_distinct`: different articles in a window of 60 panes, each mistake a way to combine them.
+"""Planted mistakes of `readers_distinct`: different articles in a window of 60 panes.
 
-A mistake is made in the events, as by a job, and the results are folded from them.
+Each is a way to combine panes. A mistake is made in the events, as by a job, and the results are folded from them.
 """
 
 from __future__ import annotations

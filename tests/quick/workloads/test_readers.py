@@ -1,4 +1,4 @@
-"""Distinct articles in a window of 60 slides: three ways to the answer agree, and planted mistakes name their events."""
+"""Distinct articles in a window of 60 slides: all ways to the answer agree, and planted mistakes name events."""
 
 from __future__ import annotations
 

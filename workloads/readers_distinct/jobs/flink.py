@@ -2,8 +2,8 @@
 
     python flink.py CONFIG.json
 
-`HOP` with `COUNT(DISTINCT ...)`, as its documentation has it. Flink keeps the articles of each pane of a second once, and
-unites 60 panes when a window is over: so a window is answered once, when the watermark has passed it.
+`HOP` with `COUNT(DISTINCT ...)`. Flink keeps the articles of each pane of a second once, and
+unites 60 panes when a window is over. So a window is answered once, when the watermark has passed it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ CREATE TEMPORARY VIEW usable AS
 SELECT reader, article, happened_at FROM events
 WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
 """
+SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
 COUNTED = f"""
 INSERT INTO written
-SELECT to_redis(reader, 1000 * CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', opens) AS BIGINT), reads, articles)
+SELECT to_redis(reader, 1000 * opens, reads, articles)
 FROM (
-    SELECT reader, window_start AS opens, COUNT(*) AS reads, COUNT(DISTINCT article) AS articles
-    FROM TABLE(HOP(
-        TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{STEP_MS // 1000}' SECOND, INTERVAL '{LENGTH_MS // 1000}' SECOND(3)
-    ))
+    SELECT
+        reader,
+        CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_start) AS BIGINT) AS opens,
+        COUNT(*) AS reads,
+        COUNT(DISTINCT article) AS articles
+    FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
     GROUP BY reader, window_start, window_end
 )
 """
@@ -56,8 +59,8 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 
 def events(config: Config) -> str:
-    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond, and
-    the run when it is its end: so the watermark is one less.
+    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
+    and the run's `watermark_ms` means its end. So the watermark is one less.
     """
     options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
     return f"""
@@ -72,16 +75,16 @@ def events(config: Config) -> str:
 
 
 def redis_writer(config: Config) -> Any:
-    """Return the function to_redis(reader, opens, reads, articles). A window that is answered again after a crash has the
-    same totals.
+    """Return the function to_redis(reader, opens, reads, articles). A window that is answered again after a crash has
+    the same totals.
     """
     place = config["redis"], config["redis_prefix"]
 
     def to_redis(readers: Column, opens: Column, reads: Column, articles: Column) -> Column:
         pipeline = connection(*place).pipeline(transaction=False)
         for name, totals in ((READS, reads), (ARTICLES, articles)):
-            rows = zip(readers.tolist(), opens.tolist(), totals.tolist(), strict=True)
-            for key, windows in by_key((key_of(name, reader), *rest) for reader, *rest in rows).items():
+            keys = [key_of(name, reader) for reader in readers]
+            for key, windows in by_key(zip(keys, opens.tolist(), totals.tolist(), strict=True)).items():
                 pairs = [value for pair in windows.items() for value in pair]
                 pipeline.eval(WRITE_LARGER, 2, key, updated_key(key), now_ms(), *pairs)
         pipeline.execute()
