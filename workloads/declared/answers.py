@@ -60,7 +60,7 @@ class DeclaredOracle:
         """Return the cells. Each place has a number, by which `fold` finds the rows of the query again."""
         placed = Oracle(self._question, self._tables).cells(self._events(events))
         numbers = np.arange(len(placed)) + sum(map(len, self._placed))
-        self._placed.append(placed)
+        self._placed.append(_compact(placed))
         times = len(self.values)
         row, cell = np.tile(placed.column(EVENT).to_numpy(), times), self._of_each_value(self._codes(placed))
         closes_ms = np.tile(placed.column(CLOSES).cast(pa.int64()).fill_null(NEVER).to_numpy(), times)
@@ -127,11 +127,19 @@ class DeclaredOracle:
         return np.concatenate([cells + self._value_step * number for number in range(len(self.values))])
 
     def _rows_of(self, places: Ints) -> pa.Table:
-        return pa.concat_tables(self._placed).take(places)
+        return pa.concat_tables(self._placed).unify_dictionaries().take(places)
 
     def _totals_of(self, number: int, answer: pa.Table) -> Totals:
         value = _numbers(answer, self.values[number].name)
         return Totals(self._codes(answer) + number * self._value_step, value)
+
+
+def _compact(placed: pa.Table) -> pa.Table:
+    """Return the rows with each text as its number in a list. An event in 60 windows has its texts 60 times."""
+    for at, field in enumerate(placed.schema):
+        if pa.types.is_string(field.type):
+            placed = placed.set_column(at, field.name, placed.column(at).dictionary_encode())
+    return placed
 
 
 def _numbers(answer: pa.Table, value: str) -> Ints:

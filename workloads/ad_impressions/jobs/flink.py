@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_ads, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import start_query
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import read_config
@@ -20,6 +20,7 @@ def main(config_path: str) -> int:
     common = common_settings(config)
     settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))
+    prepare_ads(config)
     prepare_java(config, HEAP)
     return run(config, settings, lambda: start_query(config, settings))
 

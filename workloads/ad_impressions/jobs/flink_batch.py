@@ -12,7 +12,7 @@ import sys
 from pyflink.table import EnvironmentSettings
 
 from workloads.ad_impressions.jobs.flink_batch_query import FlinkTopicEnd, count
-from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, prepare_java, told
+from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, prepare_ads, prepare_java, told
 from workloads.ad_impressions.jobs.flink_query import make_environment
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files
@@ -27,6 +27,7 @@ def main(config_path: str) -> None:
     tell_settings(config["progress_path"], told(settings))
     if config["history"]:
         history_files.refuse(config, FIELDS)
+    prepare_ads(config)
     prepare_java(config, HEAP)
     tables = make_environment(EnvironmentSettings.new_instance().in_batch_mode(), settings)
     ends_now = FlinkTopicEnd(config).ends

@@ -129,16 +129,20 @@ def prepare_java(config: Config, options: str) -> None:
     shutil.copy(FLINK_HOME / "conf" / "config.yaml", conf)  # what Flink needs to run on newer versions of Java
     for name in ("log4j-cli.properties", "log4j-console.properties"):
         (conf / name).write_text(LOGGING, encoding="utf-8")
-    ads = scratch / "ads.csv"
-    table = read_ads(connect(config))
-    ads.write_text("".join(f"{ad},{campaign}\n" for ad, campaign in table.items()), encoding="utf-8")
     os.environ |= {
-        "STREAMGAUGE_ADS": str(ads),  # read by CampaignOf.java
         "FLINK_CONF_DIR": str(conf),
         "FLINK_LOG_DIR": str(scratch),
         "FLINK_PID_DIR": str(scratch),
         "JVM_ARGS": f"-Djava.io.tmpdir={scratch} {options} {config['java_options']}",
     }
+
+
+def prepare_ads(config: Config) -> None:
+    """Write the table of ads for the function `campaign_of`, before any JVM starts."""
+    ads = Path(tempfile.gettempdir()) / "ads.csv"
+    table = read_ads(connect(config))
+    ads.write_text("".join(f"{ad},{campaign}\n" for ad, campaign in table.items()), encoding="utf-8")
+    os.environ["STREAMGAUGE_ADS"] = str(ads)  # read by CampaignOf.java
 
 
 def has_data_on_its_way(checkpoint: Path) -> bool:

@@ -16,6 +16,7 @@ from workloads.ad_impressions.jobs.flink_cluster import Cluster
 from workloads.ad_impressions.jobs.flink_process import (
     FLINK_HOME,
     common_settings,
+    prepare_ads,
     prepare_java,
     run,
     told,
@@ -49,6 +50,7 @@ def main(config_path: str) -> int:
     config: Config = read_config(config_path)
     settings = cluster_settings(config)
     tell_settings(config["progress_path"], told(settings))
+    prepare_ads(config)
     prepare_java(config, "")
     cluster = Cluster(settings, FLINK_HOME)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_ads, prepare_java, run, told
 from workloads.ad_impressions.jobs.flink_query import events, in_time, make_environment, source_options, table
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import Config, read_config
@@ -31,6 +31,7 @@ def main(config_path: str, sinks: Mapping[str, Query], create: Callable[[TableEn
     common = common_settings(config)
     settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))
+    prepare_ads(config)
     prepare_java(config, HEAP)
 
     def begin() -> JobClient:

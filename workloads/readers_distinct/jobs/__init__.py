@@ -1,0 +1,1 @@
+"""Jobs that count different articles of each reader in sliding windows."""

@@ -1,0 +1,106 @@
+"""The Flink job: different articles of each reader in a sliding window, by SQL.
+
+    python flink.py CONFIG.json
+
+`HOP` with `COUNT(DISTINCT ...)`. Flink keeps the articles of each pane of a second once, and
+unites 60 panes when a window is over. So a window is answered once, when the watermark has passed it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from pyflink.common import Configuration, JobClient
+from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
+from pyflink.table.udf import udf
+
+from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_query import WRITE_LARGER, Column, connection, quoted, source_options
+from workloads.jobs.progress_log import now_ms, tell_settings
+from workloads.jobs.redis_results import updated_key
+from workloads.jobs.redis_sinks import by_key
+from workloads.jobs.run_config import Config, read_config
+from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
+
+# A record that is no event lacks a field. `HOP` fails without a time.
+USABLE = """
+CREATE TEMPORARY VIEW usable AS
+SELECT reader, article, happened_at FROM events
+WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
+"""
+SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
+COUNTED = f"""
+INSERT INTO written
+SELECT to_redis(reader, 1000 * opens, reads, articles)
+FROM (
+    SELECT
+        reader,
+        CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_start) AS BIGINT) AS opens,
+        COUNT(*) AS reads,
+        COUNT(DISTINCT article) AS articles
+    FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
+    GROUP BY reader, window_start, window_end
+)
+"""
+
+
+def start_query(config: Config, settings: dict[str, str]) -> JobClient:
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    mode = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
+    tables = TableEnvironment.create(mode.build())
+    tables.create_temporary_function("to_redis", redis_writer(config))
+    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
+    tables.execute_sql(events(config))
+    tables.execute_sql(USABLE)
+    return tables.execute_sql(COUNTED).get_job_client()
+
+
+def events(config: Config) -> str:
+    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
+    and the run's `watermark_ms` means its end. So the watermark is one less.
+    """
+    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
+    return f"""
+        CREATE TEMPORARY TABLE events (
+            reader STRING,
+            article STRING,
+            read_at BIGINT,
+            happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
+            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
+        ) WITH ({options})
+    """
+
+
+def redis_writer(config: Config) -> Any:
+    """Return the function to_redis(reader, opens, reads, articles). A window that is answered again after a crash has
+    the same totals.
+    """
+    place = config["redis"], config["redis_prefix"]
+
+    def to_redis(readers: Column, opens: Column, reads: Column, articles: Column) -> Column:
+        pipeline = connection(*place).pipeline(transaction=False)
+        for name, totals in ((READS, reads), (ARTICLES, articles)):
+            keys = [key_of(name, reader) for reader in readers]
+            for key, windows in by_key(zip(keys, opens.tolist(), totals.tolist(), strict=True)).items():
+                pairs = [value for pair in windows.items() for value in pair]
+                pipeline.eval(WRITE_LARGER, 2, key, updated_key(key), now_ms(), *pairs)
+        pipeline.execute()
+        return reads
+
+    return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
+
+
+def main(config_path: str) -> int:
+    config = read_config(config_path)
+    common = common_settings(config)
+    settings = {"rest.bind-port": common["rest.port"], **common}
+    tell_settings(config["progress_path"], told(settings))
+    prepare_java(config, HEAP)
+    return run(config, settings, lambda: start_query(config, settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

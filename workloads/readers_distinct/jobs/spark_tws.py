@@ -1,0 +1,110 @@
+"""The Spark job with a state written by hand: a `transformWithState` that keeps the panes of each reader's articles.
+
+    python spark_tws.py CONFIG.json
+
+A read goes into the state once, and not into each of its 60 windows: they are made from the panes. Spark drops a read
+when its last window is over, thus its event time here is the end of that window. The windows that are over before then
+are left out by the job. Both have to go by one watermark. Spark drops by the one of the batch before, unless the job is
+said to have no second stateful operator (`allowMultiple` in spark_tws.toml): then it drops by the one that a job reads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from workloads.jobs import spark_stream
+from workloads.jobs.run_config import Config
+from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of, windows_of
+from workloads.readers_distinct.jobs.spark import make_writer, reads_of
+
+STATE = """
+panes array<struct<article: string, panes: array<bigint>>>,
+windows array<struct<opens: bigint, reads: bigint, articles: bigint>>
+"""
+OUTPUT = "reader string, opens bigint, reads bigint, articles bigint"
+
+
+class CountArticles(StatefulProcessor):
+    """The state of a reader, and a timer at the end of its last window, which clears it."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("reads", STATE)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: tuple[str],
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        watermark_ms = timerValues.getCurrentWatermarkInMs()
+        reads = self._known()
+        changed: set[int] = set()
+        for row in rows:
+            pane = pane_of(row["read_ms"])
+            reads.add(row["article"], pane)
+            changed.update(windows_of(pane))
+        reads.forget(watermark_ms)
+        self._keep(reads)
+        (reader,) = key
+        for opens in changed:
+            if opens + LENGTH_MS > watermark_ms:
+                yield Row(reader=reader, opens=opens, reads=reads.reads[opens], articles=reads.articles[opens])
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: tuple[str],  # noqa: ARG002
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        """Forget what is over. A read may have come since the timer was set: then the rest stays."""
+        reads = self._known()
+        reads.forget(timerValues.getCurrentWatermarkInMs())
+        if reads.panes:
+            self._keep(reads)
+        else:
+            self._state.clear()
+        return iter(())
+
+    def _known(self) -> Reads:
+        panes, windows = self._state.get() or ((), ())
+        reads = Reads()
+        reads.panes = {article: list(each) for article, each in panes}
+        reads.reads = Counter({opens: count for opens, count, _ in windows})
+        reads.articles = Counter({opens: count for opens, _, count in windows})
+        return reads
+
+    def _keep(self, reads: Reads) -> None:
+        windows = [(opens, count, reads.articles[opens]) for opens, count in reads.reads.items()]
+        self._state.update((list(reads), windows))
+        self._handle.registerTimer(max(reads.reads, default=0) + LENGTH_MS)
+
+
+def counted(reads: DataFrame, watermark_ms: int) -> DataFrame:
+    """Return the changed windows. The watermark is that of the reads, as their event time here is later by a window."""
+    read_ms = F.unix_millis("read_at")
+    ends = F.timestamp_millis(read_ms - F.pmod(read_ms, F.lit(STEP_MS)) + LENGTH_MS)
+    timed = reads.select("reader", "article", read_ms.alias("read_ms"), ends.alias("last_window_ends"))
+    late = timed.withWatermark("last_window_ends", f"{watermark_ms + LENGTH_MS} milliseconds")
+    return late.groupBy("reader").transformWithState(CountArticles(), OUTPUT, "update", "eventTime")
+
+
+def start_query(session: SparkSession, config: Config) -> StreamingQuery:
+    cells = counted(reads_of(spark_stream.read_records(session, config)), config["watermark_ms"])
+    return spark_stream.start(cells, config, make_writer(config))
+
+
+if __name__ == "__main__":
+    sys.exit(spark_stream.run_query(sys.argv[1], start_query))
