@@ -22,10 +22,10 @@ from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import events, in_cells
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.base import NULL
-from workloads.enrichment.jobs import sinks
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.reference import Orders
 from workloads.enrichment.jobs.spark_tws import Enrich
+from workloads.jobs import event_sinks as sinks
 from workloads.registry import codec_of, oracle_of, results_of
 
 
