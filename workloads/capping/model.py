@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+SHOW, SUPPRESS = 1, 2
+
 
 class Rule(NamedTuple):
     """The rule of a user. All are at least 1."""
@@ -17,7 +19,7 @@ class Rule(NamedTuple):
 class Action(NamedTuple):
     """The answer to a request."""
 
-    action: int  # 1: show, 0: suppress
+    action: int  # SHOW or SUPPRESS
     shown: int  # ads of the hour up to and including this request
 
 
@@ -35,5 +37,5 @@ def actions(requests: Iterable[tuple[int, int]], rule: Rule) -> dict[int, Action
             if shown == 0:
                 hour_ends = at_ms + rule.hour_ms
             shown, cool_until = shown + 1, at_ms + rule.cool_down_ms
-        answers[event] = Action(int(show), shown)
+        answers[event] = Action(SHOW if show else SUPPRESS, shown)
     return answers

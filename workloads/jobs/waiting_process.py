@@ -36,7 +36,7 @@ class Events(Protocol):
         """Return the outputs that are due. `idle`: no record has come for a second."""
 
     def done(self, read: Mapping[int, int]) -> dict[int, int]:
-        """Return the offset up to which each partition was emitted, given the offsets that were read."""
+        """Return the offset up to which each partition is done, given the offsets that were read."""
 
 
 Made = Callable[[set[Place], Config], Events]  # from the records that were emitted before this start

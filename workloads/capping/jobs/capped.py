@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+SHOW, SUPPRESS = 1, 2
 Request = tuple[int, int]  # event time and number
 
 
@@ -21,7 +22,7 @@ class Answer(NamedTuple):
     """The answer to a request."""
 
     event: int
-    action: int  # 1: show, 0: suppress
+    action: int  # SHOW or SUPPRESS
     shown: int  # ads in this hour
 
 
@@ -66,12 +67,12 @@ class User:
         if before and before[-1].event == event:  # a copy, which comes directly behind its original
             return before[-1]
         if self.cools_until or self.shown >= self._cap.ads:
-            return Answer(event, 0, self.shown)
+            return Answer(event, SUPPRESS, self.shown)
         if not self.shown:
             self.hour_ends = at_ms + self._cap.hour_ms
         self.shown += 1
         self.cools_until = at_ms + self._cap.cool_down_ms
-        return Answer(event, 1, self.shown)
+        return Answer(event, SHOW, self.shown)
 
 
 def read_caps(table: Mapping[str, str]) -> dict[str, Cap]:

@@ -77,11 +77,8 @@ class Requests:
         return outputs
 
     def done(self, read: Mapping[int, int]) -> dict[int, int]:
-        """Return the offset up to which each partition was emitted, given the offsets that were read."""
-        done = dict(read)
-        for partition, offset in (place for places in self._held.values() for place in places):
-            done[partition] = min(done[partition], offset)
-        return done
+        """Return the offsets that were read: a waiting request is in the state, and its timer is set."""
+        return dict(read)
 
     def _accept(self) -> None:
         """Let the requests that were read wait, and drop those that are late."""

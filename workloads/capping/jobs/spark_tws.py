@@ -2,8 +2,8 @@
 
     python spark_tws.py CONFIG.json
 
-One `transformWithState` holds the state of a user: its waiting requests, the ads of this hour, and when the hour and the
-cool-down end. One timer of Spark stands for the earliest of these times. A request whose time is not after the
+One `transformWithState` holds the state of a user: its waiting requests, the ads of this hour, and when the hour and
+the cool-down end. One timer of Spark stands for the earliest of these times. A request whose time is not after the
 watermark is late, and Spark drops it.
 """
 
