@@ -72,8 +72,7 @@ class TimersUnderCrashes(RuleBasedStateMachine):
         self.batch: tuple[list[tuple[int, int]], int] | None = None  # one that is planned and not committed
 
     def ran(self, batch: tuple[list[tuple[int, int]], int]) -> tuple[User, list[Answer]]:
-        *timers, waiting = self.state
-        user = User(self.cap, *timers, waiting=waiting)
+        user = User(self.cap, *self.state)
         asked, watermark = batch
         for request in asked:
             if request[0] > self.watermark:
@@ -116,8 +115,7 @@ class TimersUnderCrashes(RuleBasedStateMachine):
 
     @invariant()
     def no_timer_is_behind_the_watermark_and_an_idle_user_has_no_state(self) -> None:
-        *timers, waiting = self.state
-        user = User(self.cap, *timers, waiting=waiting)
+        user = User(self.cap, *self.state)
         assert user.next_ms is None or user.next_ms > self.watermark
         assert user.next_ms is not None or user.shown == 0
 
@@ -162,7 +160,8 @@ def end(job, offset):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp_path):
     records, draw = in_records(seed), random.Random(seed)
-    late, left = tmp_path / "late.jsonl", []
+    late = tmp_path / "late.jsonl"
+    left: list[bytes] = []
 
     def started():
         out = {tuple(json.loads(each)["of"]) for each in left}

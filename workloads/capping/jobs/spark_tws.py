@@ -74,8 +74,9 @@ class Capping(StatefulProcessor):
         return iter([Row(user=name, event=event, action=action, shown=shown) for event, action, shown in answers])
 
     def _known(self, name: str) -> User:
-        *timers, waiting = self._state.get() or (0, 0, 0, ())
-        return User(self._caps[name], *timers, waiting=[(at_ms, event) for at_ms, event in waiting])
+        shown, hour_ends, cools_until, waiting = self._state.get() or (0, 0, 0, ())
+        requests = [(at_ms, event) for at_ms, event in waiting]
+        return User(self._caps[name], shown, hour_ends, cools_until, requests)
 
     def _keep(self, user: User) -> None:
         if user.next_ms is None:
