@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # From an id to the module with its WORKLOAD.
 WORKLOADS = {
     AD_IMPRESSIONS: "workloads.ad_impressions.workload",
+    "capping": "workloads.capping.workload",
     "enrichment": "workloads.enrichment.workload",
     "etl": "workloads.etl.workload",
     "page_visits": "workloads.page_visits.workload",

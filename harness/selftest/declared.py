@@ -37,9 +37,11 @@ def of_question(workload: str, declaration: str) -> RunSpec:
     return replace(SPEC, tape=replace(SPEC.tape, workload=workload, declaration=declaration, campaigns=0))
 
 
-def honest_run(spec: RunSpec) -> RunFacts:
-    """Return a run where everything is right, without polls of its results."""
-    oracle, sent = oracle_of(spec), events(spec.tape)
+def honest_run(spec: RunSpec, given: Events | None = None) -> RunFacts:
+    """Return a run where everything is right, without polls of its results. `given`: its events instead of drawn
+    ones.
+    """
+    oracle, sent = oracle_of(spec), events(spec.tape) if given is None else given
     log = in_cells(times.retimed(pa.table(dict(sent)), spec.time, None), oracle)
     right, planned = folded(oracle, log), folded(oracle, in_cells(sent, oracle))
     return case(
@@ -72,3 +74,10 @@ def events(tape: TapeSpec) -> Events:
 def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:
     columns = {name: sent[name].to_numpy() for name in sent.column_names} if isinstance(sent, pa.Table) else sent
     return lateness.events_of(columns, oracle)[0]
+
+
+def in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
+    """Return the position of each output if all are emitted in order of event time."""
+    outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
+    ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
+    return {cell: position for position, cell in enumerate(dict.fromkeys(ordered))}

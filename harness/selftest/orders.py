@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
 from harness.evidence.ledger import Ledger
-from harness.evidence.observed import LogEvents, Observed
+from harness.evidence.observed import Observed
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import Events, events, honest_run, of_question, once
-from workloads.base import NULL, Oracle
+from harness.selftest.declared import Events, events, honest_run, in_order, of_question, once
+from workloads.base import NULL
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
 
@@ -25,7 +23,7 @@ LENGTH_MS = 10_000  # length of a window
 def planted() -> Iterator[tuple[str, RunFacts]]:
     unordered, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, right = unordered.oracle, unordered.log_ledger
-    left = _in_order(unordered.events, oracle)
+    left = in_order(unordered.events, oracle)
     honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
     orders = list(zip(sent["event_id"].tolist(), sent[USER].tolist(), strict=True))
     outputs = {event: oracle.codes.one(user, event) for event, user in orders}
@@ -69,10 +67,3 @@ def answered(sent: Events, *, behind_ms: int = 0) -> dict[int, int]:
         windows = [window for each, window in orders if each == user and window < over]
         answers[event] = orders[user, max(windows)] if windows else NULL
     return answers
-
-
-def _in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
-    """Return the position of each output if all are emitted in order of event time."""
-    outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)
-    ordered = outputs.cell[np.argsort(outputs.time_ms, kind="stable")].tolist()
-    return {cell: position for position, cell in enumerate(dict.fromkeys(ordered))}

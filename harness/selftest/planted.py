@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import meanwhile, orders, payments, readers, rides, rows, visits
+from harness.selftest import meanwhile, orders, payments, readers, requests, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -578,6 +578,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "payments": payments.planted,
     "rides": rides.planted,
     "orders": orders.planted,
+    "requests": requests.planted,
     "rows": rows.planted,
     "readers": readers.planted,
 }

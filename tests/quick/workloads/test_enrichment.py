@@ -22,10 +22,10 @@ from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import events, in_cells
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.base import NULL
-from workloads.enrichment.jobs import sinks
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.enrichment.jobs.reference import Orders
 from workloads.enrichment.jobs.spark_tws import Enrich
+from workloads.jobs import event_sinks as sinks
 from workloads.registry import codec_of, oracle_of, results_of
 
 
@@ -69,7 +69,10 @@ class Handle:
         self.timers: set[int] = set()
 
     def getValueState(self, _name, _schema):  # noqa: N802
-        return SimpleNamespace(get=lambda: self.state, update=lambda state: setattr(self, "state", state))
+        def become(state=None):
+            self.state = state
+
+        return SimpleNamespace(get=lambda: self.state, update=become, clear=become)
 
     def registerTimer(self, at_ms):  # noqa: N802
         self.timers.add(at_ms)
@@ -78,8 +81,7 @@ class Handle:
 class OneUser:
     """A stateful processor, and what Spark does around it."""
 
-    def __init__(self, user):
-        processor: Any = Enrich()
+    def __init__(self, user, processor: Any):
         self.user, self.handle, self.processor = user, Handle(), processor
         self.processor.init(self.handle)
 
@@ -96,7 +98,7 @@ class OneUser:
 def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_keeps_little(seed):
     _, sent, right = asked(seed)
     rows = list(zip(*(sent[name].tolist() for name in ("event_time_ms", "event_id", planted.USER)), strict=True))
-    draw, known, told = random.Random(seed), {user: OneUser(user) for _, _, user in rows}, []
+    draw, known, told = random.Random(seed), {user: OneUser(user, Enrich()) for _, _, user in rows}, []
     arriving = sorted(rows, key=lambda row: row[0] + draw.randrange(10_000))
     for begin in range(0, len(arriving), 50):
         newest_ms = max(at_ms for at_ms, *_ in arriving[: begin + 50])

@@ -23,8 +23,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from workloads.enrichment.jobs.enriched import Windows
-from workloads.enrichment.jobs.sinks import WRITERS
 from workloads.jobs import spark_stream
+from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.run_config import Config
 
 EVENT = "user string, ordered_at long"

@@ -65,7 +65,7 @@ class Batches:
 
     def __init__(self, config: Config) -> None:
         known = {"bootstrap.servers": config["kafka"]["bootstrap"], **config["kafka"]["librdkafka"]}
-        name = f"streamgauge-{config['run']}-enrichment"
+        name = f"streamgauge-{config['run']}-outputs"
         self._topic = config["results_topic"]
         self._group = Consumer({**known, "group.id": name, "enable.auto.commit": False})
         self._producer = Producer({**known, "transactional.id": name, "linger.ms": 0})

@@ -1,0 +1,1 @@
+"""Jobs that answer each ad request by the cap and the cool-down of its user."""
