@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from workloads.ad_impressions.jobs.flink_checkpoints import kept, newest_checkpoint, offsets_in
+from workloads.jobs.flink_checkpoints import kept, newest_checkpoint, offsets_in
 
 FOR_EVER = -(2**63)
 TOPIC = "streamgauge-a-run"

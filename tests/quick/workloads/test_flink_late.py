@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads.ad_impressions.jobs.flink_late import LateLog, is_named, parts_folder
+from workloads.jobs.flink_late import LateLog, is_named, parts_folder
 
 
 def config(folder: Path, **options: str):

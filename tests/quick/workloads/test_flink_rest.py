@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from workloads.ad_impressions.jobs import flink_rest
-from workloads.ad_impressions.jobs.flink_rest import CheckpointLog
+from workloads.jobs import flink_rest
+from workloads.jobs.flink_rest import CheckpointLog
 
 JOB = "f00d"
 

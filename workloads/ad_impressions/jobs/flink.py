@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_ads, prepare_java, run, told
+from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import read_config
 

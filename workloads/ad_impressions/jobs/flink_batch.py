@@ -11,11 +11,12 @@ import sys
 
 from pyflink.table import EnvironmentSettings
 
+from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_batch_query import FlinkTopicEnd, count
-from workloads.ad_impressions.jobs.flink_process import HEAP, batch_settings, prepare_ads, prepare_java, told
 from workloads.ad_impressions.jobs.flink_query import make_environment
 from workloads.ad_impressions.jobs.spark_record import FIELDS
 from workloads.jobs import batches, history_files
+from workloads.jobs.flink_process import HEAP, batch_settings, prepare_java, told
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import read_config
 

@@ -14,19 +14,11 @@ from pyflink.table import DataTypes, TableEnvironment
 from pyflink.table.udf import udf
 from pyflink.util.java_utils import add_jars_to_context_class_loader
 
-from workloads.ad_impressions.jobs.flink_query import (
-    AS_JSON,
-    KAFKA_INSIDE,
-    Column,
-    client_settings,
-    connection,
-    counting,
-    source_options,
-    table,
-)
+from workloads.ad_impressions.jobs.flink_query import counting, table
 from workloads.ad_impressions.jobs.flink_range import ALL, conditions, range_options
 from workloads.jobs.batches import Offsets
 from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.flink_sql import AS_JSON, KAFKA_INSIDE, Column, client_settings, connection, source_options
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
 

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from workloads.ad_impressions.jobs.flink_rest import answer_of
+from workloads.jobs.flink_rest import answer_of
 
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 10.0

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from pyflink.table import TableEnvironment
 
-from workloads.ad_impressions.jobs.flink_query import quoted
 from workloads.ad_impressions.jobs.flink_tables import (
     CAMPAIGN,
     COLUMNS,
@@ -27,6 +26,7 @@ from workloads.ad_impressions.jobs.flink_tables import (
     main,
     totals,
 )
+from workloads.jobs.flink_sql import quoted
 from workloads.jobs.run_config import Config, read_config
 
 NAME = f"lake.counts.{TABLE}"

@@ -13,7 +13,6 @@ import sys
 from pyflink.java_gateway import get_gateway
 from pyflink.table import TableEnvironment
 
-from workloads.ad_impressions.jobs.flink_query import quoted
 from workloads.ad_impressions.jobs.flink_tables import (
     CAMPAIGN,
     COLUMNS,
@@ -25,6 +24,7 @@ from workloads.ad_impressions.jobs.flink_tables import (
     main,
     totals,
 )
+from workloads.jobs.flink_sql import quoted
 from workloads.jobs.run_config import Config
 
 APPEND = "append"

@@ -16,7 +16,6 @@ condition that drops late events.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,14 @@ from typing import Any
 from pyflink.common import Configuration, JobClient
 from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
-from redis import Redis
 
-from workloads.ad_impressions.jobs.flink_late import is_named, parts_folder
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
+from workloads.jobs.flink_late import is_named, parts_folder
+from workloads.jobs.flink_sql import WRITE_LARGER, Column, connection, quoted, source_options
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_results import updated_key
 from workloads.jobs.redis_sinks import by_key
 from workloads.jobs.run_config import Config
-
-Column = Any  # a pandas.Series
-
-# The Kafka client inside the connector's jar has another package name, also in settings that name a class.
-KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
-AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
@@ -85,21 +78,6 @@ def table(name: str, config: Config, source: Mapping[str, str], more: str = "") 
     """
 
 
-def source_options(config: Config) -> dict[str, str]:
-    return {
-        "connector": "kafka",
-        "topic": config["topic"],
-        "scan.startup.mode": "earliest-offset",
-        **AS_JSON,
-        **{f"properties.{key}": value for key, value in client_settings(config).items()},
-    }
-
-
-def client_settings(config: Config) -> dict[str, str]:
-    security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
-    return {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
-
-
 def counting(config: Config, condition: str) -> str:
     counted_by = f"{quoted(AD_KEY)} || ad_id" if asked_key(config) == AD else "campaign_id"
     at = newest = used = ""
@@ -145,17 +123,6 @@ def late_table(folder: Path) -> str:
     return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
-# KEYS: totals, times of update. ARGV: time, then window and total in turns. A script is atomic.
-WRITE_LARGER = """
-for i = 2, #ARGV, 2 do
-  if tonumber(ARGV[i + 1]) > tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or '-1') then
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-    redis.call('HSET', KEYS[2], ARGV[i], ARGV[1])
-  end
-end
-"""
-
-
 def redis_writer(config: Config) -> Any:
     """Return the function to_redis(campaign_id, window_start_ms, total), which writes the newest total of each cell
     among its rows.
@@ -174,13 +141,3 @@ def redis_writer(config: Config) -> Any:
         return totals
 
     return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
-
-
-@functools.cache
-def connection(url: str, prefix: str) -> Redis:
-    """Return the one connection of a worker."""
-    return connect({"redis": url, "redis_prefix": prefix})
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -12,17 +12,17 @@ import sys
 
 from pyflink.common import JobClient
 
+from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_cluster import Cluster
-from workloads.ad_impressions.jobs.flink_process import (
+from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.jobs.flink_process import (
     FLINK_HOME,
     common_settings,
-    prepare_ads,
     prepare_java,
     run,
     told,
 )
-from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.ad_impressions.jobs.flink_rest import free_port
+from workloads.jobs.flink_rest import free_port
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import Config, read_config
 

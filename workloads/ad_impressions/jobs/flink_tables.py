@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_ads, prepare_java, run, told
-from workloads.ad_impressions.jobs.flink_query import events, in_time, make_environment, source_options, table
+from workloads.ad_impressions.jobs.flink_ads import prepare_ads
+from workloads.ad_impressions.jobs.flink_query import events, in_time, make_environment, table
+from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.jobs.flink_sql import source_options
 from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import Config, read_config
 

@@ -15,8 +15,8 @@ from pyflink.common import Configuration, JobClient
 from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 
-from workloads.ad_impressions.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
-from workloads.ad_impressions.jobs.flink_query import WRITE_LARGER, Column, connection, quoted, source_options
+from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.jobs.flink_sql import WRITE_LARGER, Column, connection, quoted, source_options
 from workloads.jobs.progress_log import now_ms, tell_settings
 from workloads.jobs.redis_results import updated_key
 from workloads.jobs.redis_sinks import by_key
@@ -30,14 +30,15 @@ SELECT reader, article, happened_at FROM events
 WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
 """
 SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
+# `reads` is a reserved word.
 COUNTED = f"""
 INSERT INTO written
-SELECT to_redis(reader, 1000 * opens, reads, articles)
+SELECT to_redis(reader, 1000 * opens, `reads`, articles)
 FROM (
     SELECT
         reader,
         CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_start) AS BIGINT) AS opens,
-        COUNT(*) AS reads,
+        COUNT(*) AS `reads`,
         COUNT(DISTINCT article) AS articles
     FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
     GROUP BY reader, window_start, window_end

@@ -1,4 +1,4 @@
-"""The shared process of both Flink engines around their query: settings, checkpoints, progress, and a clean end."""
+"""The shared process of all jobs on PyFlink around their query: settings, checkpoints, progress, and a clean end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from py4j.protocol import Py4JError
 from pyflink.common import JobClient
 from pyflink.java_gateway import get_gateway
 
-from workloads.ad_impressions.jobs.ads import read_ads
-from workloads.ad_impressions.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
-from workloads.ad_impressions.jobs.flink_late import LateLog, is_named
-from workloads.ad_impressions.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
+from workloads.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
+from workloads.jobs.flink_late import LateLog, is_named
+from workloads.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
 from workloads.jobs.progress_log import ProgressLog
-from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, engine_options
 
 FLINK_HOME = Path(pyflink.__file__).parent
@@ -135,14 +133,6 @@ def prepare_java(config: Config, options: str) -> None:
         "FLINK_PID_DIR": str(scratch),
         "JVM_ARGS": f"-Djava.io.tmpdir={scratch} {options} {config['java_options']}",
     }
-
-
-def prepare_ads(config: Config) -> None:
-    """Write the table of ads for the function `campaign_of`, before any JVM starts."""
-    ads = Path(tempfile.gettempdir()) / "ads.csv"
-    table = read_ads(connect(config))
-    ads.write_text("".join(f"{ad},{campaign}\n" for ad, campaign in table.items()), encoding="utf-8")
-    os.environ["STREAMGAUGE_ADS"] = str(ads)  # read by CampaignOf.java
 
 
 def has_data_on_its_way(checkpoint: Path) -> bool:

@@ -1,0 +1,47 @@
+"""Distinct articles in a window of 60 slides, on engines that are killed: exact ways are right, a sketch is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engines.test_runs import check, run
+from tests.engines.trial import SOON_UP, in_batches_of
+
+SHORT = ["--duration", "20s", "--rate", "60"]
+KILLED = [*SOON_UP, *in_batches_of(400), "--fault", "kill@c3:batch=3"]
+HALF_WAY = ["--fault", "kill@offset=50%"]
+
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "sink", "more"),
+    [
+        ("reference", "transaction", HALF_WAY),
+        ("spark", "set", KILLED),
+        ("spark", "two-level", KILLED),
+        ("spark-tws", "absolute", KILLED),
+        ("flink", "absolute", HALF_WAY),
+    ],
+)
+def test_every_exact_way_is_right_after_a_kill(tmp_path, engine, sink, more):
+    answer = run(tmp_path, "readers-distinct", "--engine", engine, "--sink", sink, *SHORT, *more)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+
+
+def test_a_sketch_has_wrong_articles_and_right_reads(tmp_path):
+    answer = run(tmp_path, "readers-distinct", "--engine", "spark", "--sink", "approximate", *SHORT, *KILLED)
+
+    assert (answer["verdict"], answer["words"]) == ("FAIL", ["wrong value"]), answer["sentence"]
+    assert all("articles of reader " in witness["cell"] for witness in check(answer, "wrong")["witnesses"])
+
+
+@pytest.mark.parametrize("engine", ["spark-tws", "spark"])
+def test_a_read_that_is_late_for_some_windows_counts_in_the_others(tmp_path, engine):
+    """The state that is written by hand drops by the same watermark as Spark does, window by window."""
+    late = ["--disorder", "late,late_share=0.05", "--watermark", "2s"]
+    answer = run(tmp_path, "readers-distinct", "--engine", engine, *SHORT, *late, *KILLED)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
+    assert check(answer, "late")["count"] > 0
