@@ -28,7 +28,7 @@ def fitted(groups: Groups, width: int, height: int) -> list[str]:
     """Lay out the list for a terminal: a line for each scenario with its variants, else only names."""
     merged = {group: merge_variants(found) for group, found in groups.items()}
     table = console.fitted_table(_first_named(rows(merged)), HEADER, width).splitlines()
-    lines = [*table, "", *textwrap.wrap(ON_VARIANTS, width)]
+    lines = [*table, *textwrap.wrap(ON_VARIANTS, width)]
     return lines if len(lines) <= height else by_group(groups, width)
 
 

@@ -28,7 +28,7 @@ def test_the_shipped_scenarios_fit_a_terminal_of_80_by_24_with_its_prompt():
     assert lines[0].split() == ["group", "scenario", "what"], "there is room for what each of them is"
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 79
-    assert [line.split("  ")[0] for line in lines[1:-2] if line[0] != " "] == [*plan.SCENARIO_GROUPS]
+    assert [line.split("  ")[0] for line in lines[1:-1] if line[0] != " "] == [*plan.SCENARIO_GROUPS]
 
 
 def test_variants_stand_in_the_line_of_their_scenario():
