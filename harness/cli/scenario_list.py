@@ -12,8 +12,8 @@ from harness.terminal import console
 Groups = Mapping[str, Mapping[str, str]]  # group -> name -> what the scenario is
 
 HEADER = ("group", "scenario", "what")
-VARIANTS = ("calm", "late")  # `enrichment-calm` and `enrichment-late` are variants of `enrichment`
-ON_VARIANTS = "NAME, -calm, -late: NAME-calm has no fault, and NAME-late has late events."
+VARIANTS = ("calm", "late", "sliding")  # `enrichment-calm` and `enrichment-late` are variants of `enrichment`
+ON_VARIANTS = "NAME-calm has no fault, -late has late events, -sliding windows that overlap."
 
 
 def shown(groups: Groups) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Observed
 from harness.judging.checks.case import RunFacts
+from harness.selftest.capping_model import SHOW, SUPPRESS, Action, Rule, actions
 from harness.selftest.declared import Events, events, honest_run, in_order, of_question, once
-from workloads.capping.model import SHOW, SUPPRESS, Action, Rule, actions
 from workloads.declared.codec import column_of
 from workloads.declared.declaration import unsealed
 from workloads.shipped import shipped

@@ -19,6 +19,7 @@ from harness.judging.judge import conclude
 from harness.model import UsageError
 from harness.selftest import requests as planted
 from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.capping_model import SHOW, SUPPRESS, Action, Rule, actions
 from harness.selftest.declared import in_cells
 from harness.selftest.drive import expected
 from harness.selftest.report import words_of
@@ -27,7 +28,6 @@ from tests.quick.workloads.test_page_visits import Planned
 from workloads.capping.jobs.capped import Answer, Cap, User, read_caps
 from workloads.capping.jobs.reference import Requests
 from workloads.capping.jobs.spark_tws import Capping
-from workloads.capping.model import SHOW, SUPPRESS, Action, Rule, actions
 from workloads.declared import checked
 from workloads.declared.declaration import unsealed
 from workloads.declared.oracle import Limits, Oracle
