@@ -40,7 +40,7 @@ def test_a_sketch_has_wrong_articles_and_right_reads(tmp_path):
     answer = run(tmp_path, "readers-distinct", "--engine", "spark", "--sink", "approximate", *SHORT, *KILLED)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["wrong value"]), answer["sentence"]
-    assert all("articles of reader " in witness["cell"] for witness in check(answer, "wrong")["witnesses"])
+    assert all("articles" in witness["cell"] for witness in check(answer, "wrong")["witnesses"])
 
 
 @pytest.mark.parametrize("engine", ["spark-tws", "spark"])

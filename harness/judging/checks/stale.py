@@ -4,8 +4,7 @@ The rule is conservative: no correct engine fails it, not even one that writes a
 clock of a cell starts at the first progress line that covers all of the cell's events and, in every partition, an event
 beyond the end of the window by the whole watermark: then the window is closed by any rule. A sink with final results
 may need one step more, as Spark does, whose batch sets the watermark of the next one: its clock starts at the next
-progress line. No clock starts before the first poll, which finds the opening events: the harness may have begun to poll
-late. From then on ten seconds, plus the longest time between two polls, are allowed. If the machine's clock
+progress line. From then on ten seconds, plus the longest time between two polls, are allowed. If the machine's clock
 was set back during the run, the line's time is assumed to be later by that, which is the most it can be. Without
 progress lines nothing is judged; a cell that is never right is `lost`.
 """
@@ -41,9 +40,7 @@ def check(case: RunFacts) -> CheckResult:
     codes, right_ms = _first_right(case)
     told_ms = _told_ms(case, codes)
     known = told_ms < NEVER
-    first_poll_ms = int(case.watched.at_us.min(initial=NEVER)) // 1000
-    since_ms = np.where(known, np.maximum(told_ms, first_poll_ms), 0)
-    late_ms = np.where(known, right_ms - case.watched.longest_gap_ms - since_ms, 0)
+    late_ms = np.where(known, right_ms - case.watched.longest_gap_ms - np.where(known, told_ms, 0), 0)
     rows = np.flatnonzero(late_ms > ALLOWED_MS)
     if not len(rows):
         judged = int(known.sum())

@@ -542,15 +542,6 @@ def test_an_engine_that_claims_all_before_it_is_sent_is_held_to_nothing_before_i
     assert result("stale", case(told=(ahead,), watched=watched(log, log.time_ms + 30_000))).outcome is Outcome.FAIL
 
 
-def test_what_the_first_poll_finds_was_not_shown_late():
-    """Between the answers to the opening events and the first poll nobody looked."""
-    log = HONEST.events
-    ahead = Progress(EPOCH_MS, 0, 0, {0: len(log), 1: len(log)})
-    at_once = watched(log, np.full(len(log), log.time_ms.max() + 60_000))
-
-    assert result("stale", case(told=(ahead,), watched=at_once)).outcome is Outcome.PASS
-
-
 def test_each_sum_that_need_not_be_there_is_one_event_of_slack():
     first, *_ = HONEST.log_ledger
     optional = Expectation(HONEST.log_ledger - Ledger({first: HONEST.log_ledger.count(first)}), HONEST.log_ledger)
