@@ -135,6 +135,8 @@ class Sandbox:
                 f"{what} reaches for a file or the network, which an oracle can't have; what it needs beside the "
                 "events goes into a [tables.NAME] of the declaration."
             ) from None
+        except self._duckdb.InvalidInputException as error:  # of `error(...)`, which our macros call too
+            raise MistakeError(f"{what}: {_first(error).removeprefix('Invalid Input Error: ')}") from None
         except self._duckdb.Error as error:
             raise MistakeError(f"{what} can't be run by DuckDB: {_first(error)}") from None
         finally:
