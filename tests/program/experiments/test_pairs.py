@@ -66,6 +66,7 @@ def call(tmp_path, monkeypatch):
     monkeypatch.setattr(pairs, "Sides", MadeUp)
     monkeypatch.setattr(pairs, "broker", lambda _: nullcontext())
     monkeypatch.setattr(pairs, "planned", lambda *_: None)
+    monkeypatch.setattr(pairs, "write_archives", lambda *_: None)
     monkeypatch.setattr(gate, "planned", lambda *_: 4)
     monkeypatch.setattr(MadeUp, "made", 0)
     monkeypatch.setattr(MadeUp, "breaks_at", 0)
