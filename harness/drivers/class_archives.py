@@ -71,7 +71,9 @@ def _skipped_by_ctrl_c() -> Iterator[None]:
 
 
 def _train(flags: Mapping[str, object], priority: int) -> None:
-    """Make missing archives. No error escapes: it must not affect the verdict or the installation before it."""
+    """Make missing archives. No error escapes: it must not affect the verdict or the installation before it. Ctrl-C
+    does, and the caller decides what it ends.
+    """
     try:
         _, keys = plan.read_scenario(SCENARIO)
         asked = {"patience": PATIENCE, **flags}
@@ -82,8 +84,6 @@ def _train(flags: Mapping[str, object], priority: int) -> None:
             console.note(f"Writing archives of Java classes, so that the next start is faster.{skips}")
             for sentence in _make(spec, engine_manifest, surroundings, priority):
                 console.note(f"The next start is no faster: {sentence}.")
-    except Stopped:
-        raise
     except (HarnessError, UsageError) as error:
         console.note(f"The next start is no faster. {error}")
     except Exception as error:  # noqa: BLE001 - see the docstring
@@ -94,9 +94,7 @@ def _lacking(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surro
     return list(filter(archives.lacks, warm.archives_of(spec, engine_manifest, surroundings).all))
 
 
-def _make(
-    spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, priority: int = LOW_PRIORITY
-) -> list[str]:
+def _make(spec: RunSpec, engine_manifest: EngineManifest, surroundings: Surroundings, priority: int) -> list[str]:
     """Make the missing archives and return the errors."""
     os.nice(priority)
     with (

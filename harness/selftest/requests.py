@@ -50,8 +50,9 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
         return replace(honest, observed=Observed(counts, (), left=left))
 
     def saying(answers: Mapping[int, Action]) -> RunFacts:
-        told = {code(1, event): answer.action for event, answer in answers.items()}
-        return showing(Ledger({**right, **told, **{code(2, event): each.shown for event, each in answers.items()}}))
+        acts = {code(1, event): each.action for event, each in answers.items()}
+        shown = {code(2, event): each.shown for event, each in answers.items()}
+        return showing(Ledger({**right, **acts, **shown}))
 
     answers = acted(sent, by_rule)
     capped = next(event for event in sorted(answers) if answers[event] == (SUPPRESS, by_rule[user_of[event]].cap))

@@ -22,10 +22,12 @@ def up(folder: Path) -> Iterator[EmbeddedPostgres]:
     sys.path += map(str, folders)
     server = EmbeddedPostgres(folder, "public")
     server.start()
-    yield server
-    server.stop()
-    for each in folders:
-        sys.path.remove(str(each))
+    try:
+        yield server
+    finally:
+        server.stop()
+        for each in folders:
+            sys.path.remove(str(each))
 
 
 def did(address: SqlAddress, *statements: str) -> None:
@@ -46,9 +48,11 @@ def asking_for_passwords(server: EmbeddedPostgres, user: str) -> Iterator[None]:
     rules.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{before}")
     did(server.address, "SELECT pg_reload_conf()")
     wait_until(lambda: not may_log_in(server, user), deadline_s=20, what=f"{user} to need a password")
-    yield
-    rules.write_text(before)
-    did(server.address, "SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        rules.write_text(before)
+        did(server.address, "SELECT pg_reload_conf()")
 
 
 def may_log_in(server: EmbeddedPostgres, user: str) -> bool:

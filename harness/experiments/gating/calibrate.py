@@ -176,7 +176,7 @@ class Drawn:
 
     def answers(self, arm: Arm) -> Iterator[Answer]:
         """Yield the answer at each threshold."""
-        measured = [changed(each, arm) if each.side == HEAD else each for each in self._measured]
+        measured = self._of(arm)
         found = [effect(COST, _first(measured, count), 1.0, LEVELS[look]) for look, count in self._looks]
         for threshold in THRESHOLDS:
             yield self._answer([each and _asked(each, threshold) for each in found], threshold, arm)
@@ -191,12 +191,15 @@ class Drawn:
         return Answer.INCONCLUSIVE
 
     def _others_at(self, look: int, count: int, arm: Arm) -> tuple[Effect, ...]:
+        """Compare the other metrics. CPU time is in none of them, so all arms that only cost more share an answer."""
         key = look, arm == ALLOCATES
         if key not in self._others:
-            own = [changed(each, arm) if each.side == HEAD and key[1] else each for each in self._measured]
-            _, *others = effects(_first(own, count), 1.0, look)
+            _, *others = effects(_first(self._of(arm), count), 1.0, look)
             self._others[key] = tuple(others)
         return self._others[key]
+
+    def _of(self, arm: Arm) -> list[Round]:
+        return [changed(each, arm) if each.side == HEAD else each for each in self._measured]
 
 
 def _first(measured: Sequence[Round], starts: int) -> list[Round]:

@@ -89,21 +89,21 @@ def test_ctrl_c_before_an_experiment_ends_it(monkeypatch):
 
 def test_only_archives_behind_a_verdict_are_made_at_low_priority(monkeypatch, capsys):
     spec, engine = plan.resolve(*plan.read_scenario("calm"), {"engine": "spark"}, load)
-    nice, told = [], []
+    priorities, skippable = [], []
     monkeypatch.setattr(class_archives, "_lacking", lambda *_: ["one"])
 
     def make(*given):
-        nice.append(given[-1])
+        priorities.append(given[-1])
         return []
 
     monkeypatch.setattr(class_archives, "_make", make)
 
     for train in (class_archives.before, class_archives.after):
         train(spec, engine)
-        told.append("Ctrl-C skips" in capsys.readouterr().err)
+        skippable.append("Ctrl-C skips" in capsys.readouterr().err)
 
-    assert nice == [0, 10]
-    assert told == [False, True]
+    assert priorities == [0, 10]
+    assert skippable == [False, True]
 
 
 def test_nobody_removes_the_engine_that_it_runs(monkeypatch, tmp_path):
@@ -121,5 +121,5 @@ def test_nobody_removes_the_engine_that_it_runs(monkeypatch, tmp_path):
 
     monkeypatch.setattr(class_archives, "_lacking", nothing_is_lacking)
 
-    assert class_archives._make(spec, own, OURS) == []
+    assert class_archives._make(spec, own, OURS, class_archives.LOW_PRIORITY) == []
     assert refused

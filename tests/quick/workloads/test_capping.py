@@ -43,17 +43,17 @@ ALLOWED_MS = 10_000
 def test_a_cap_is_reset_an_hour_after_the_first_ad_and_each_ad_has_its_cool_down():
     asked = [(0, 1), (99, 2), (100, 3), (200, 4), (999, 5), (1000, 6), (1099, 7), (2000, 8)]
 
-    told = actions(reversed(asked), Rule(cap=2, hour_ms=1000, cool_down_ms=100))
+    answers = actions(reversed(asked), Rule(cap=2, hour_ms=1000, cool_down_ms=100))
 
-    shown = {event: answer.shown for event, answer in told.items() if answer.action == SHOW}
+    shown = {event: answer.shown for event, answer in answers.items() if answer.action == SHOW}
     assert shown == {1: 1, 3: 2, 6: 1, 8: 1}
-    assert [told[event] for event in (2, 4, 5, 7)] == [Action(SUPPRESS, count) for count in (1, 2, 2, 1)]
+    assert [answers[event] for event in (2, 4, 5, 7)] == [Action(SUPPRESS, count) for count in (1, 2, 2, 1)]
 
 
 def test_a_cool_down_may_outlast_the_hour():
-    told = actions([(0, 1), (50, 2), (150, 3), (300, 4)], Rule(cap=1, hour_ms=100, cool_down_ms=300))
+    answers = actions([(0, 1), (50, 2), (150, 3), (300, 4)], Rule(cap=1, hour_ms=100, cool_down_ms=300))
 
-    assert told == {1: (SHOW, 1), 2: (SUPPRESS, 1), 3: (SUPPRESS, 0), 4: (SHOW, 1)}
+    assert answers == {1: (SHOW, 1), 2: (SUPPRESS, 1), 3: (SUPPRESS, 0), 4: (SHOW, 1)}
 
 
 class TimersUnderCrashes(RuleBasedStateMachine):
@@ -66,7 +66,7 @@ class TimersUnderCrashes(RuleBasedStateMachine):
         self.cap = Cap(ads=2, hour_ms=20, cool_down_ms=6)
         self.asked = 0
         self.accepted: list[tuple[int, int]] = []
-        self.told: list[Answer] = []
+        self.answers: list[Answer] = []
         self.state: tuple[Any, ...] = (0, 0, 0, ())  # as it lies in a checkpoint
         self.watermark = 0
         self.batch: tuple[list[tuple[int, int]], int] | None = None  # one that is planned and not committed
@@ -102,7 +102,7 @@ class TimersUnderCrashes(RuleBasedStateMachine):
         assert self.batch
         user, answers = self.ran(self.batch)
         self.accepted += [request for request in self.batch[0] if request[0] > self.watermark]
-        self.told += answers
+        self.answers += answers
         self.state = user.shown, user.hour_ends, user.cools_until, tuple(user.waiting)
         _, self.watermark = self.batch
         self.batch = None
@@ -111,7 +111,7 @@ class TimersUnderCrashes(RuleBasedStateMachine):
     def each_request_that_the_watermark_has_passed_is_answered_once_as_the_model_says(self) -> None:
         due = sorted(request for request in self.accepted if request[0] <= self.watermark)
         right = actions(due, Rule(*self.cap))
-        assert self.told == [Answer(event, *right[event]) for _, event in due]
+        assert self.answers == [Answer(event, *right[event]) for _, event in due]
 
     @invariant()
     def no_timer_is_behind_the_watermark_and_an_idle_user_has_no_state(self) -> None:
@@ -134,9 +134,9 @@ def in_records(seed):
 
 def judged(outputs):
     """Return the values of each cell by what a job put out."""
-    told = [json.loads(output) for output in outputs]
-    cells = Counter((f"outputs:{each['campaign']}", each["window"]) for each in told)
-    for each in told:
+    answers = [json.loads(output) for output in outputs]
+    cells = Counter((f"outputs:{each['campaign']}", each["window"]) for each in answers)
+    for each in answers:
         cells |= {(f"{name}:{each['campaign']}", each["window"]): value for name, value in each["output"].items()}
     return dict(cells)
 
@@ -215,15 +215,15 @@ def test_a_request_behind_an_answered_one_is_late_and_named_also_after_a_crash(t
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_is_gone_in_the_end(seed):
-    draw, known, told = random.Random(seed), {user: OneUser(user, Capping(CAPS)) for user in CAPS}, []
+    draw, known, answers = random.Random(seed), {user: OneUser(user, Capping(CAPS)) for user in CAPS}, []
     arriving = sorted(ROWS, key=lambda row: row[0] + draw.randrange(ALLOWED_MS))
     for begin in range(0, len(arriving), 50):
         batch = arriving[begin : begin + 50]
         newest_ms = max(at_ms for at_ms, *_ in arriving[: begin + 50])
         for user, one in known.items():
             mine = [{"asked_at": at_ms, "event": event} for at_ms, event, of in batch if f"user-{of:02}" == user]
-            told += one.batch(mine, newest_ms - ALLOWED_MS)
-    told += [each for one in known.values() for each in one.batch([], 1 << 60)]
+            answers += one.batch(mine, newest_ms - ALLOWED_MS)
+    answers += [each for one in known.values() for each in one.batch([], 1 << 60)]
     outputs = [
         json.dumps(
             {
@@ -232,7 +232,7 @@ def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_is_gone_in_th
                 "output": {name: each[name] for name in ("action", "shown")},
             }
         )
-        for each in told
+        for each in answers
     ]
 
     assert judged(outputs) == right()
@@ -304,11 +304,11 @@ def agreed(count, span_ms, rules):
     answer = Oracle(question, {"rules": table}, Limits(deadline_s=500)).answer(events)
 
     columns = (answer.column(name).to_pylist() for name in ("event_id", "action", "shown"))
-    told = {event: (action, shown) for event, action, shown in zip(*columns, strict=True)}
+    answers = {event: (action, shown) for event, action, shown in zip(*columns, strict=True)}
     by_model: dict[int, Action] = {}
     for number, by_rule in enumerate(rules):
         own = user == number
         by_model |= actions(zip(asked_at[own].tolist(), ids[own].tolist(), strict=True), by_rule)
-    assert told == by_model
+    assert answers == by_model
     assert answer.column("outputs").to_numpy().sum() == len(copied)
     return {*by_model.values()}
