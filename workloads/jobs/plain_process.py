@@ -31,6 +31,9 @@ class Answer(Protocol[Record_contra]):
 
     unusable: int  # number of records so far that are no events
 
+    def restore(self, client: redis.Redis) -> None:
+        """Load the state of the last transaction."""
+
     def add(self, record: Record_contra, /) -> None: ...
 
     def write(self, transaction: redis.client.Pipeline) -> None:
@@ -48,6 +51,7 @@ def run(
     record_of: Callable[[Message], Record_contra],
 ) -> None:
     """Run until SIGTERM, from the end of the last transaction. `record_of` converts a message for the answer."""
+    answer.restore(client)
     stopped = False
 
     def stop(*_: object) -> None:

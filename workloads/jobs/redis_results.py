@@ -29,3 +29,9 @@ def connect(config: Mapping[str, Any], *, retries: bool = False) -> redis.Redis:
 
 def updated_key(key: str) -> str:
     return f"updated:{key}"
+
+
+def write_fields(pipeline: Any, key: str, fields: Mapping[str, Any], at_ms: int) -> None:
+    """Set fields of a hash of results, with the time of this write."""
+    pipeline.hset(key, mapping=fields)
+    pipeline.hset(updated_key(key), mapping=dict.fromkeys(fields, at_ms))

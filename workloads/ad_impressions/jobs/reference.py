@@ -20,7 +20,7 @@ from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.id_sums import Sums, add_id, id_of, read, spell, sums_key
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_results import connect, write_fields
 from workloads.jobs.run_config import read_config
 
 YEAR_10000_MS = 253_402_300_800_000
@@ -90,8 +90,8 @@ class Counts:
         for campaign, window in self.changed:
             windows[campaign].append(window)
         for campaign, starts in windows.items():
-            transaction.hset(campaign, mapping={str(start): self.totals[campaign, start] for start in starts})
-            transaction.hset(updated_key(campaign), mapping={str(start): at_ms for start in starts})
+            totals = {str(start): self.totals[campaign, start] for start in starts}
+            write_fields(transaction, campaign, totals, at_ms)
             if self.checksum:
                 sums: dict[Any, Any] = {str(start): spell(self.sums[campaign, start]) for start in starts}
                 transaction.hset(sums_key(campaign), mapping=sums)
@@ -120,7 +120,6 @@ def main(config_path: str) -> None:
     config = read_config(config_path)
     client = connect(config)
     counts = Counts(read_ads(client), config["window_ms"], config["checksum"])
-    counts.restore(client)
     plain_process.run(config, client, counts, plain_process.value_of)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import redis
@@ -15,7 +15,7 @@ from confluent_kafka import Message
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_results import connect, write_fields
 from workloads.jobs.run_config import read_config
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
 
@@ -87,14 +87,12 @@ class Visits:
         for (country, opens), new in self.added.items():
             if new:
                 transaction.sadd(f"{STATE}{country}:{opens}", *new)
-            values: dict[str, Any] = {
+            values = {
                 VISITS: self.visits[country, opens],
                 VISITORS: len(self.visitors[country, opens]),
             }
             for name, value in values.items():
-                key = key_of(name, country)
-                transaction.hset(key, str(opens), value)
-                transaction.hset(updated_key(key), str(opens), at_ms)
+                write_fields(transaction, key_of(name, country), {str(opens): value}, at_ms)
         self.added.clear()
 
 
@@ -102,7 +100,6 @@ def main(config_path: str, step_ms: int = LENGTH_MS) -> None:
     config = read_config(config_path)
     client = connect(config)
     visits = Visits(step_ms, config["time"])
-    visits.restore(client)
     plain_process.run(config, client, visits, record_of)
 
 

@@ -12,14 +12,14 @@ import json
 import sys
 from collections import defaultdict
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_results import connect, updated_key, write_fields
 from workloads.jobs.run_config import read_config
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
 
@@ -87,13 +87,12 @@ class Sessions:
         for visitor in self.changed:
             sessions = self.of[visitor]
             transaction.hset(STATE, visitor, json.dumps([asdict(each) for each in sessions]))
-            values: dict[str, dict[Any, Any]] = {
+            values = {
                 PAGES: {str(each.opens): each.visits for each in sessions},
                 DIFFERENT: {str(each.opens): len(each.pages) for each in sessions},
             }
             for name, fields in values.items():
-                transaction.hset(key_of(name, visitor), mapping=fields)
-                transaction.hset(updated_key(key_of(name, visitor)), mapping=dict.fromkeys(fields, at_ms))
+                write_fields(transaction, key_of(name, visitor), fields, at_ms)
         self.gone.clear()
         self.changed.clear()
 
@@ -105,10 +104,7 @@ def joined(one: Session, other: Session) -> Session:
 
 def main(config_path: str) -> None:
     config = read_config(config_path)
-    client = connect(config)
-    sessions = Sessions()
-    sessions.restore(client)
-    plain_process.run(config, client, sessions, plain_process.value_of)
+    plain_process.run(config, connect(config), Sessions(), plain_process.value_of)
 
 
 if __name__ == "__main__":

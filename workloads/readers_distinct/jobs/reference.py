@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_results import connect, write_fields
 from workloads.jobs.run_config import read_config
 from workloads.readers_distinct.jobs.reads import ARTICLES, READS, Reads, key_of, pane_of, windows_of
 
@@ -69,19 +69,15 @@ class Readers:
                 transaction.sadd(f"{STATE}{reader}", *new)
             opened = {opens for pane in panes for opens in windows_of(pane)}
             for name, counts in ((READS, self.of[reader].reads), (ARTICLES, self.of[reader].articles)):
-                fields: dict[Any, Any] = {str(opens): counts[opens] for opens in opened}
-                transaction.hset(key_of(name, reader), mapping=fields)
-                transaction.hset(updated_key(key_of(name, reader)), mapping=dict.fromkeys(fields, at_ms))
+                fields = {str(opens): counts[opens] for opens in opened}
+                write_fields(transaction, key_of(name, reader), fields, at_ms)
         self.added.clear()
         self.changed.clear()
 
 
 def main(config_path: str) -> None:
     config = read_config(config_path)
-    client = connect(config)
-    readers = Readers()
-    readers.restore(client)
-    plain_process.run(config, client, readers, plain_process.value_of)
+    plain_process.run(config, connect(config), Readers(), plain_process.value_of)
 
 
 if __name__ == "__main__":
