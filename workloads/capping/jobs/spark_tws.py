@@ -28,6 +28,7 @@ from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import number_of_key, whole_events
 
 EVENT = "user string, asked_at long"
 STATE = """
@@ -88,9 +89,7 @@ class Capping(StatefulProcessor):
 
 def requests_of(records: DataFrame) -> DataFrame:
     """Parse requests. A record that is no request lacks a user, a time or a number, and is left out."""
-    number = F.conv(F.col("key").cast("string"), 16, 10).cast("bigint").alias("event")
-    events = records.select(number, F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
-    return events.where(F.col("event").isNotNull() & F.col("asked_at").isNotNull() & F.col("user").isNotNull())
+    return whole_events(records, EVENT, number_of_key().alias("event"))
 
 
 def capped(requests: DataFrame, caps: Mapping[str, Cap], watermark_ms: int) -> DataFrame:

@@ -26,6 +26,7 @@ from workloads.enrichment.jobs.enriched import Windows
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import number_of_key, whole_events
 
 EVENT = "user string, ordered_at long"
 STATE = """
@@ -86,9 +87,7 @@ class Enrich(StatefulProcessor):
 
 def orders_of(records: DataFrame) -> DataFrame:
     """Parse orders. A record that is no order lacks a user, a time or a number, and is left out."""
-    number = F.conv(F.col("key").cast("string"), 16, 10).cast("bigint").alias("event")
-    events = records.select(number, F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
-    return events.where(F.col("event").isNotNull() & F.col("ordered_at").isNotNull() & F.col("user").isNotNull())
+    return whole_events(records, EVENT, number_of_key().alias("event"))
 
 
 def enriched(orders: DataFrame, watermark_ms: int) -> DataFrame:

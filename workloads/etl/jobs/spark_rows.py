@@ -15,6 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import number_of_key
 from workloads.jobs.spark_stream import read_records, run_query, start
 
 ADS = "ads"  # the hash in Redis with the campaign of each ad
@@ -61,9 +62,10 @@ def main(config_path: str, sinks: Mapping[str, Sink], create: Callable[[SparkSes
 def rows_of(records: DataFrame, ads: Mapping[str, str], hour_ms: int) -> DataFrame:
     """Clean and enrich. A record is dropped if it is no JSON object with an ad of the table, a type and a time."""
     campaigns = pa.table({"ad_id": list(ads.keys()), CAMPAIGN: list(ads.values())})
-    number = F.conv(F.col("key").cast("string"), 16, 10).cast("bigint").alias(ID)
     # Through a generator, so that the optimizer does not parse a record once for each condition.
-    events = records.select(number, F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
+    events = records.select(
+        number_of_key().alias(ID), F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT)))
+    )
     time_ms = F.col(TIME).try_cast("bigint").alias("time_ms")
     clean = events.select(ID, "ad_id", TYPE, time_ms).where(
         F.col(TYPE).isNotNull() & F.col("time_ms").between(0, YEAR_10000_MS - 1)

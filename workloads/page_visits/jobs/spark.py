@@ -21,6 +21,7 @@ from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import SINKS, write_batch
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import whole_events
 from workloads.jobs.spark_stream import Writer, read_records, start
 from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
 
@@ -29,9 +30,8 @@ EVENT = "visitor string, country string, seen_at long"
 
 def visits_of(records: DataFrame, time: str) -> DataFrame:
     """Parse visits. A record that is no event lacks a field, and is left out."""
-    events = records.select("timestamp", F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
-    usable = events.where(F.col("seen_at").isNotNull() & F.col("visitor").isNotNull() & F.col("country").isNotNull())
-    return usable.select("visitor", "country", time_of(time).alias("seen_at"))
+    visits = whole_events(records, EVENT, "timestamp")
+    return visits.select("visitor", "country", time_of(time).alias("seen_at"))
 
 
 def time_of(time: str) -> Column:

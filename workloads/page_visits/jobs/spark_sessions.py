@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import whole_events
 from workloads.jobs.spark_stream import read_records
 from workloads.page_visits.jobs.spark import make_writer
 from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES
@@ -24,9 +25,7 @@ EVENT = "visitor string, page string, seen_at long"
 
 def visits_of(records: DataFrame) -> DataFrame:
     """Parse visits. A record that is no event lacks a field, and is left out."""
-    events = records.select(F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
-    usable = events.where(F.col("seen_at").isNotNull() & F.col("visitor").isNotNull() & F.col("page").isNotNull())
-    return usable.select("visitor", "page", F.timestamp_millis("seen_at").alias("seen_at"))
+    return whole_events(records, EVENT).withColumn("seen_at", F.timestamp_millis("seen_at"))
 
 
 def sessions_of(visits: DataFrame, watermark_ms: int) -> DataFrame:

@@ -20,6 +20,7 @@ from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import whole_events
 from workloads.jobs.spark_stream import Writer, read_records, start
 from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
@@ -28,9 +29,7 @@ EVENT = "reader string, article string, read_at long"
 
 def reads_of(records: DataFrame) -> DataFrame:
     """Parse reads. A record that is no event lacks a field, and is left out."""
-    events = records.select(F.inline(F.array(F.from_json(F.col("value").cast("string"), EVENT))))
-    usable = events.where(F.col("read_at").isNotNull() & F.col("reader").isNotNull() & F.col("article").isNotNull())
-    return usable.withColumn("read_at", F.timestamp_millis("read_at"))
+    return whole_events(records, EVENT).withColumn("read_at", F.timestamp_millis("read_at"))
 
 
 def by_window(reads: DataFrame, *keys: str) -> GroupedData:
