@@ -22,7 +22,7 @@ from pyflink.java_gateway import get_gateway
 from workloads.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
 from workloads.jobs.flink_late import LateLog, is_named
 from workloads.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
-from workloads.jobs.progress_log import ProgressLog
+from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.run_config import Config, engine_options
 
 FLINK_HOME = Path(pyflink.__file__).parent
@@ -199,6 +199,15 @@ class Progress:
 
 def path_of(uri: str) -> Path:
     return Path(url2pathname(urlsplit(uri).path))
+
+
+def run_embedded(config: Config, start_query: Callable[[Config, dict[str, str]], JobClient]) -> int:
+    """Run a query in one JVM with PyFlink's embedded cluster."""
+    common = common_settings(config)
+    settings = {"rest.bind-port": common["rest.port"], **common}
+    tell_settings(config["progress_path"], told(settings))
+    prepare_java(config, HEAP)
+    return run(config, settings, lambda: start_query(config, settings))
 
 
 def run(

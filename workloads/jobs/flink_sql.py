@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
+from pyflink.common import Configuration
+from pyflink.table import TableEnvironment
 from redis import Redis
 
-from workloads.jobs.redis_results import connect
+from workloads.jobs.progress_log import now_ms
+from workloads.jobs.redis_results import connect, updated_key
+from workloads.jobs.redis_sinks import by_key
 from workloads.jobs.run_config import Config
 
 Column = Any  # a pandas.Series
@@ -15,6 +20,16 @@ Column = Any  # a pandas.Series
 # The Kafka client inside the connector's jar has another package name, also in settings that name a class.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
+
+
+def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
+    """Return an environment with `written`, the table for totals that a function has written to Redis."""
+    configuration = Configuration()
+    for key, value in settings.items():
+        configuration.set_string(key, value)
+    tables = TableEnvironment.create(mode.with_configuration(configuration).build())
+    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
+    return tables
 
 
 def source_options(config: Config) -> dict[str, str]:
@@ -41,6 +56,13 @@ for i = 2, #ARGV, 2 do
   end
 end
 """
+
+
+def write_larger(pipeline: Any, rows: Iterable[tuple[str, int, int]]) -> None:
+    """Write the newest total of each key and window among these rows, unless Redis has a larger one."""
+    for key, windows in by_key(rows).items():
+        pairs = [value for pair in windows.items() for value in pair]
+        pipeline.eval(WRITE_LARGER, 2, key, updated_key(key), now_ms(), *pairs)
 
 
 @functools.cache

@@ -11,19 +11,14 @@ import sys
 
 from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_query import start_query
-from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
-from workloads.jobs.progress_log import tell_settings
+from workloads.jobs.flink_process import run_embedded
 from workloads.jobs.run_config import read_config
 
 
 def main(config_path: str) -> int:
     config = read_config(config_path)
-    common = common_settings(config)
-    settings = {"rest.bind-port": common["rest.port"], **common}
-    tell_settings(config["progress_path"], told(settings))
     prepare_ads(config)
-    prepare_java(config, HEAP)
-    return run(config, settings, lambda: start_query(config, settings))
+    return run_embedded(config, start_query)
 
 
 if __name__ == "__main__":

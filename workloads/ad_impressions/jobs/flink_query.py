@@ -20,16 +20,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyflink.common import Configuration, JobClient
+from pyflink.common import JobClient
 from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
 from pyflink.table.udf import udf
 
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
+from workloads.jobs import flink_sql
 from workloads.jobs.flink_late import is_named, parts_folder
-from workloads.jobs.flink_sql import WRITE_LARGER, Column, connection, quoted, source_options
-from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import updated_key
-from workloads.jobs.redis_sinks import by_key
+from workloads.jobs.flink_sql import Column, connection, quoted, source_options, write_larger
 from workloads.jobs.run_config import Config
 
 
@@ -47,12 +45,8 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
     """Return an environment with everything that the query needs but its input and its sink."""
-    configuration = Configuration()
-    for key, value in settings.items():
-        configuration.set_string(key, value)
-    tables = TableEnvironment.create(mode.with_configuration(configuration).build())
+    tables = flink_sql.make_environment(mode, settings)
     tables.execute_sql("CREATE TEMPORARY FUNCTION campaign_of AS 'CampaignOf'")
-    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
     return tables
 
 
@@ -134,9 +128,7 @@ def redis_writer(config: Config) -> Any:
     def to_redis(campaigns: Column, window_starts_ms: Column, totals: Column) -> Column:
         rows = zip(campaigns.tolist(), window_starts_ms.tolist(), totals.tolist(), strict=True)
         pipeline = connection(*place).pipeline(transaction=False)
-        for campaign, windows in by_key(rows).items():
-            pairs = [value for pair in windows.items() for value in pair]
-            pipeline.eval(WRITE_LARGER, 2, campaign, updated_key(campaign), now_ms(), *pairs)
+        write_larger(pipeline, rows)
         pipeline.execute()
         return totals
 

@@ -12,9 +12,8 @@ from pyflink.table import EnvironmentSettings, TableEnvironment
 
 from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_query import events, in_time, make_environment, table
-from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
+from workloads.jobs.flink_process import run_embedded
 from workloads.jobs.flink_sql import source_options
-from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.run_config import Config, read_config
 
 TABLE = "ad_counts"
@@ -30,19 +29,15 @@ Query = Callable[[Config], str]
 def main(config_path: str, sinks: Mapping[str, Query], create: Callable[[TableEnvironment, Config], str]) -> int:
     """Run the job. `create` makes the table if it does not exist, and returns its name in Flink."""
     config = read_config(config_path)
-    common = common_settings(config)
-    settings = {"rest.bind-port": common["rest.port"], **common}
-    tell_settings(config["progress_path"], told(settings))
     prepare_ads(config)
-    prepare_java(config, HEAP)
 
-    def begin() -> JobClient:
+    def start_query(config: Config, settings: dict[str, str]) -> JobClient:
         tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
         tables.execute_sql(table("impressions", config, source_options(config)))
         name = create(tables, config)
         return tables.execute_sql(f"INSERT INTO {name} {sinks[config['sink']](config)}").get_job_client()
 
-    return run(config, settings, begin)
+    return run_embedded(config, start_query)
 
 
 def each_view(config: Config) -> str:

@@ -11,15 +11,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pyflink.common import Configuration, JobClient
-from pyflink.table import DataTypes, EnvironmentSettings, TableEnvironment
+from pyflink.common import JobClient
+from pyflink.table import DataTypes, EnvironmentSettings
 from pyflink.table.udf import udf
 
-from workloads.jobs.flink_process import HEAP, common_settings, prepare_java, run, told
-from workloads.jobs.flink_sql import WRITE_LARGER, Column, connection, quoted, source_options
-from workloads.jobs.progress_log import now_ms, tell_settings
-from workloads.jobs.redis_results import updated_key
-from workloads.jobs.redis_sinks import by_key
+from workloads.jobs.flink_process import run_embedded
+from workloads.jobs.flink_sql import Column, connection, make_environment, quoted, source_options, write_larger
 from workloads.jobs.run_config import Config, read_config
 from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
@@ -47,13 +44,8 @@ FROM (
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
-    configuration = Configuration()
-    for key, value in settings.items():
-        configuration.set_string(key, value)
-    mode = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
-    tables = TableEnvironment.create(mode.build())
+    tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     tables.create_temporary_function("to_redis", redis_writer(config))
-    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
     tables.execute_sql(events(config))
     tables.execute_sql(USABLE)
     return tables.execute_sql(COUNTED).get_job_client()
@@ -85,23 +77,12 @@ def redis_writer(config: Config) -> Any:
         pipeline = connection(*place).pipeline(transaction=False)
         for name, totals in ((READS, reads), (ARTICLES, articles)):
             keys = [key_of(name, reader) for reader in readers]
-            for key, windows in by_key(zip(keys, opens.tolist(), totals.tolist(), strict=True)).items():
-                pairs = [value for pair in windows.items() for value in pair]
-                pipeline.eval(WRITE_LARGER, 2, key, updated_key(key), now_ms(), *pairs)
+            write_larger(pipeline, zip(keys, opens.tolist(), totals.tolist(), strict=True))
         pipeline.execute()
         return reads
 
     return udf(to_redis, result_type=DataTypes.BIGINT(), func_type="pandas")
 
 
-def main(config_path: str) -> int:
-    config = read_config(config_path)
-    common = common_settings(config)
-    settings = {"rest.bind-port": common["rest.port"], **common}
-    tell_settings(config["progress_path"], told(settings))
-    prepare_java(config, HEAP)
-    return run(config, settings, lambda: start_query(config, settings))
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(run_embedded(read_config(sys.argv[1]), start_query))
