@@ -1,4 +1,4 @@
-"""What jobs in PySpark share to read events that are JSON."""
+"""The shared part of all PySpark jobs whose events are JSON."""
 
 from __future__ import annotations
 
