@@ -14,6 +14,7 @@ Groups = Mapping[str, Mapping[str, str]]  # group -> name -> what the scenario i
 HEADER = ("group", "scenario", "what")
 VARIANTS = ("calm", "late", "sliding")  # `enrichment-calm` and `enrichment-late` are variants of `enrichment`
 ON_VARIANTS = "NAME-calm has no fault, -late has late events, -sliding windows that overlap."
+ON_NAMES = "What each of them is: streamgauge run --list | cat"
 
 
 def shown(groups: Groups) -> str:
@@ -25,11 +26,16 @@ def shown(groups: Groups) -> str:
 
 
 def fitted(groups: Groups, width: int, height: int) -> list[str]:
-    """Lay out the list for a terminal: a line for each scenario with its variants, else only names."""
+    """Lay out the list for a terminal: a line for each scenario with its variants, and only names of the largest
+    groups if there is no room for more.
+    """
     merged = {group: merge_variants(found) for group, found in groups.items()}
-    table = console.fitted_table(_first_named(rows(merged)), HEADER, width).splitlines()
-    lines = [*table, *textwrap.wrap(ON_VARIANTS, width)]
-    return lines if len(lines) <= height else by_group(groups, width)
+    largest_first = sorted(merged, key=lambda group: -len(merged[group]))
+    for short in range(len(groups)):
+        lines = _lines(merged, frozenset(largest_first[:short]), width)
+        if len(lines) <= height:
+            return lines
+    return by_group(groups, width)
 
 
 def rows(groups: Groups) -> list[tuple[str, str, str]]:
@@ -47,9 +53,9 @@ def merge_variants(found: Mapping[str, str]) -> dict[str, str]:
     return merged
 
 
-def by_group(groups: Groups, width: int) -> list[str]:
+def by_group(groups: Groups, width: int, column: int | None = None) -> list[str]:
     """Lay out only the names, with the groups in a column of their own."""
-    column = max(map(len, groups))
+    column = column or len(_longest(groups))
     lines: list[str] = []
     for group, found in groups.items():
         first, others = f"{group:<{column}}  ", " " * (column + 2)
@@ -57,6 +63,18 @@ def by_group(groups: Groups, width: int) -> list[str]:
             ", ".join(found), width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
         )
     return lines
+
+
+def _lines(merged: Groups, named_only: frozenset[str], width: int) -> list[str]:
+    explained = {group: found for group, found in merged.items() if group not in named_only}
+    table = console.fitted_table(_first_named(rows(explained)), HEADER, width).splitlines()
+    names = by_group({group: merged[group] for group in merged if group in named_only}, width, len(_longest(merged)))
+    notes = [ON_VARIANTS, *([ON_NAMES] if named_only else [])]
+    return [*table, *names, *(line for note in notes for line in textwrap.wrap(note, width))]
+
+
+def _longest(groups: Groups) -> str:
+    return max(groups, key=len)
 
 
 def _first_named(listed: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, str]]:

@@ -31,18 +31,28 @@ def test_the_shipped_scenarios_fit_a_terminal_of_80_by_24_with_its_prompt():
     assert [line.split("  ")[0] for line in lines[1:-1] if line[0] != " "] == [*plan.SCENARIO_GROUPS]
 
 
+def test_the_largest_group_is_only_named_if_there_is_no_room_for_more():
+    many = {"speed": {f"scenario-{number}": "what" for number in range(40)}, "faults": {"kill": "ends a process"}}
+
+    lines = scenario_list.fitted(many, 79, 23)
+
+    assert len(lines) <= 23
+    assert sum("ends a process" in line for line in lines) == 1
+    assert sum(line.count("scenario-") for line in lines) == 40
+    assert "| cat" in lines[-1]
+
+
 def test_variants_stand_in_the_line_of_their_scenario():
     found = {"enrichment": "a", "enrichment-calm": "b", "enrichment-late": "c", "late": "d", "page-late": "e"}
 
     assert scenario_list.merge_variants(found) == {"enrichment, -calm, -late": "a", "late": "d", "page-late": "e"}
 
 
-def test_where_there_is_no_room_all_names_are_listed_by_group():
+def test_where_there_is_no_room_at_all_only_names_are_listed_by_group():
     many = {"speed": {f"scenario-{number}": "what" for number in range(40)}, "faults": {"kill": "what"}}
 
-    lines = scenario_list.fitted(many, 79, 23)
+    lines = scenario_list.fitted(many, 79, 10)
 
-    assert len(lines) <= 23
     assert max(map(len, lines)) <= 79
     assert lines[0].startswith("speed   scenario-0, scenario-1,")
     assert lines[-1] == "faults  kill"
