@@ -24,7 +24,7 @@ from pyflink.table import StreamTableEnvironment
 from workloads.capping.jobs.capped import Cap, User, read_caps
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import client_settings, quoted, source_options
+from workloads.jobs.flink_sql import keyed_source, output_topic
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, read_config
 
@@ -88,7 +88,8 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     for key, value in settings.items():
         configuration.set_string(key, value)
     tables = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(configuration))
-    for statement in (requests(config), actions(config), late_table(parts_folder(config))):
+    actions = output_topic("actions", config, "`output` ROW<`action` INT, shown INT>")
+    for statement in (requests(config), actions, late_table(parts_folder(config))):
         tables.execute_sql(statement)
     caps = read_caps(cast(dict[str, str], connect(config).hgetall("rules")))
     usable = tables.to_data_stream(tables.sql_query(USABLE))
@@ -106,41 +107,14 @@ def user_of(request: Any) -> str:
 
 def requests(config: Config) -> str:
     """Return the statement for the table of requests. `user` is a reserved word."""
-    return f"""
-        CREATE TEMPORARY TABLE requests (
-            `user` STRING,
-            asked_at BIGINT,
-            record_key STRING,
-            source_partition INT METADATA FROM 'partition' VIRTUAL,
-            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,
-            user_id AS `user`,
-            happened_at AS TO_TIMESTAMP_LTZ(asked_at, 3),
-            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(asked_at - {config["watermark_ms"]}, 3)
-        ) WITH ({options(source_options(config) | BY_KEY)})
+    columns = f"""
+        `user` STRING,
+        asked_at BIGINT,
+        user_id AS `user`,
+        happened_at AS TO_TIMESTAMP_LTZ(asked_at, 3),
+        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(asked_at - {config["watermark_ms"]}, 3)
     """
-
-
-BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
-
-
-def actions(config: Config) -> str:
-    sink = {
-        "connector": "kafka",
-        "topic": config["results_topic"],
-        "format": "json",
-        "sink.delivery-guarantee": "exactly-once",
-        "sink.transactional-id-prefix": f"streamgauge-{config['run']}",
-        "properties.transaction.timeout.ms": "600000",
-        **{f"properties.{key}": value for key, value in client_settings(config).items()},
-    }
-    return f"""
-        CREATE TEMPORARY TABLE actions (campaign STRING, `window` BIGINT, `output` ROW<`action` INT, shown INT>)
-        WITH ({options(sink)})
-    """
-
-
-def options(pairs: Mapping[str, str]) -> str:
-    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in pairs.items())
+    return keyed_source("requests", config, columns)
 
 
 if __name__ == "__main__":
