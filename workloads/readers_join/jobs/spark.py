@@ -22,7 +22,7 @@ from workloads.jobs.spark_json import number_of_key, whole_events
 from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS
 
 EVENT = "reader string, article string, read_at long"
-SLIDE = F.expr(f"INTERVAL {STEP_MS // 1000} SECOND")
+SLIDE = f"INTERVAL {STEP_MS // 1000} SECOND"
 
 
 def reads_of(records: DataFrame, watermark_ms: int) -> DataFrame:
@@ -40,7 +40,7 @@ def counted(reads: DataFrame) -> DataFrame:
 
 
 def joined(reads: DataFrame) -> DataFrame:
-    is_of_second = (F.col("read_at") <= F.col("last")) & (F.col("read_at") > F.col("last") - SLIDE)
+    is_of_second = (F.col("read_at") <= F.col("last")) & (F.col("read_at") > F.col("last") - F.expr(SLIDE))
     found = reads.join(counted(reads), (F.col("reader") == F.col("counted")) & is_of_second)
     record = F.struct(
         F.col("reader").alias("campaign"), F.col("event").alias("window"), F.struct("articles").alias("output")
