@@ -17,8 +17,8 @@ from pyflink.table.udf import udf
 
 from workloads.jobs.flink_process import run_embedded
 from workloads.jobs.flink_sql import Column, connection, make_environment, options_of, source_options, write_larger
+from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 from workloads.jobs.run_config import Config, read_config
-from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
 # A record that is no event lacks a field. `HOP` fails without a time.
 USABLE = """

@@ -18,8 +18,8 @@ from pyflink.table.udf import udf
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
 from workloads.jobs.flink_sql import Column, keyed_source, make_environment, output_topic
+from workloads.jobs.reads import LENGTH_MS, STEP_MS
 from workloads.jobs.run_config import Config, read_config
-from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS
 
 SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
 INTERVALS = {"newest": SLIDE, "each-window": SIZE}  # by sink, in seconds

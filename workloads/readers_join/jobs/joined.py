@@ -6,8 +6,8 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from workloads.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of
 from workloads.jobs.waiting_process import Place
-from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of
 
 
 class Read(NamedTuple):

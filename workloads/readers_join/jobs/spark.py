@@ -17,9 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
+from workloads.jobs.reads import LENGTH_MS, STEP_MS
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key, whole_events
-from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS
 
 EVENT = "reader string, article string, read_at long"
 SLIDE = f"INTERVAL {STEP_MS // 1000} SECOND"
