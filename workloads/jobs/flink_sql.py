@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyflink.common import Configuration
-from pyflink.table import TableEnvironment
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.table import StreamTableEnvironment, TableEnvironment
 from redis import Redis
 
 from workloads.jobs.progress_log import now_ms
@@ -22,14 +23,29 @@ KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.ap
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
+WRITTEN = "CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')"
+
+
 def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
     """Return an environment with `written`, the table for totals that a function has written to Redis."""
+    tables = TableEnvironment.create(mode.with_configuration(configuration_of(settings)).build())
+    tables.execute_sql(WRITTEN)
+    return tables
+
+
+def make_stream_environment(settings: dict[str, str]) -> StreamTableEnvironment:
+    """Return one whose tables can become streams and back."""
+    streams = StreamExecutionEnvironment.get_execution_environment(configuration_of(settings))
+    tables = StreamTableEnvironment.create(streams)
+    tables.execute_sql(WRITTEN)
+    return tables
+
+
+def configuration_of(settings: dict[str, str]) -> Configuration:
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
-    tables = TableEnvironment.create(mode.with_configuration(configuration).build())
-    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
-    return tables
+    return configuration
 
 
 def source_options(config: Config) -> dict[str, str]:
