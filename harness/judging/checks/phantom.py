@@ -12,6 +12,7 @@ from harness.evidence.observed import Glitch, Stray, Watched
 from harness.judging.checks.case import EXAMPLES, RunFacts, counted, failed, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
+from workloads.base import Kind
 
 QUOTES = ("'", '"')
 LONG_ENOUGH = 3  # characters: a common prefix of this length is no accident
@@ -26,7 +27,7 @@ def check(case: RunFacts) -> CheckResult:
     found = len(windows) + len(zeros) + len(unknown) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
-    sentence = "; ".join([*_in_the_end(windows, zeros, unknown, orphans), *_for_a_while(case, visitors)])
+    sentence = "; ".join([*_in_the_end(case, windows, zeros, unknown, orphans), *_for_a_while(case, visitors)])
     witnesses = (
         *case.witnesses(windows),
         *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
@@ -38,11 +39,18 @@ def check(case: RunFacts) -> CheckResult:
 
 
 def _in_the_end(
-    windows: Sequence[Difference], zeros: Sequence[int], unknown: Sequence[Stray], orphans: Sequence[Stray]
+    case: RunFacts,
+    windows: Sequence[Difference],
+    zeros: Sequence[int],
+    unknown: Sequence[Stray],
+    orphans: Sequence[Stray],
 ) -> list[str]:
     parts = []
-    if windows:
-        parts.append(f"{many(len(windows), 'cell')} in which no event lies")
+    matches = int(case.are(np.array([d.cell for d in windows], dtype=np.int64), {Kind.MATCH}).sum())
+    if matches:
+        parts.append(f"{many(matches, 'match that its events do', 'matches that their events do')} not make")
+    if len(windows) > matches:
+        parts.append(f"{many(len(windows) - matches, 'cell')} in which no event lies")
     if zeros:
         parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
     if unknown:
