@@ -23,6 +23,11 @@ def is_named(config: Config) -> bool:
     return bool(asked)
 
 
+def named(config: Config) -> Config:
+    """Return the config of a job that always names them."""
+    return {**config, "options": {**config["options"], LATE: NAMED}}
+
+
 def parts_folder(config: Config) -> Path:
     return Path(config["progress_path"]).with_name(PARTS)
 

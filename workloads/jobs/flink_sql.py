@@ -1,9 +1,10 @@
-"""The shared part of all jobs in Flink SQL: the topic as a source, and totals that are written to Redis."""
+"""The shared part of all jobs in Flink SQL: the topic as a source, late events, and totals written to Redis."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration
@@ -19,6 +20,10 @@ Column = Any  # a pandas.Series
 
 # The Kafka client inside the connector's jar has another package name, also in settings that name a class.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
+# Columns of a record's place, for a table of events.
+PLACE = """
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
@@ -45,6 +50,12 @@ def source_options(config: Config) -> dict[str, str]:
 def client_settings(config: Config) -> dict[str, str]:
     security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
     return {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
+
+
+def late_table(folder: Path) -> str:
+    """Return the statement for the table of late events by their places, which is a folder of files."""
+    options = f"'connector' = 'filesystem', 'path' = {quoted(folder.as_uri())}, 'format' = 'csv'"
+    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
 # KEYS: totals, times of update. ARGV: time, then window and total in turns. A script is atomic.

@@ -17,7 +17,6 @@ condition that drops late events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyflink.common import JobClient
@@ -27,7 +26,7 @@ from pyflink.table.udf import udf
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
 from workloads.jobs import flink_sql
 from workloads.jobs.flink_late import is_named, parts_folder
-from workloads.jobs.flink_sql import Column, connection, quoted, source_options, write_larger
+from workloads.jobs.flink_sql import PLACE, Column, connection, late_table, quoted, source_options, write_larger
 from workloads.jobs.run_config import Config
 
 
@@ -48,11 +47,6 @@ def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
     tables = flink_sql.make_environment(mode, settings)
     tables.execute_sql("CREATE TEMPORARY FUNCTION campaign_of AS 'CampaignOf'")
     return tables
-
-
-PLACE = """
-            source_partition INT METADATA FROM 'partition' VIRTUAL,
-            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
 
 
 def table(name: str, config: Config, source: Mapping[str, str], more: str = "") -> str:
@@ -110,11 +104,6 @@ def events(config: Config, columns: str) -> str:
         FROM impressions
         WHERE event_type IN ({types}) AND event_time_ms >= 0 AND happened_at IS NOT NULL
     """
-
-
-def late_table(folder: Path) -> str:
-    options = f"'connector' = 'filesystem', 'path' = {quoted(folder.as_uri())}, 'format' = 'csv'"
-    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
 def redis_writer(config: Config) -> Any:
