@@ -20,6 +20,7 @@ WORKLOADS = {
     "page_visits": "workloads.page_visits.workload",
     "page_visits_sliding": "workloads.page_visits_sliding.workload",
     "page_visits_sessions": "workloads.page_visits_sessions.workload",
+    "pattern": "workloads.pattern.workload",
     "readers_distinct": "workloads.readers_distinct.workload",
 }
 

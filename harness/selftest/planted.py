@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import meanwhile, orders, payments, readers, requests, rides, rows, visits
+from harness.selftest import matches, meanwhile, orders, payments, readers, requests, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -579,6 +579,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "rides": rides.planted,
     "orders": orders.planted,
     "requests": requests.planted,
+    "matches": matches.planted,
     "rows": rows.planted,
     "readers": readers.planted,
 }
