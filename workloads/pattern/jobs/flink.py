@@ -50,16 +50,16 @@ def number_of(key: str) -> str:
 
 
 MATCHING = f"""
-INSERT INTO matches
+INSERT INTO pairs
 SELECT card, {number_of("last_key")}, ROW({number_of("first_key")})
 FROM in_time MATCH_RECOGNIZE (
     PARTITION BY card
     ORDER BY happened_at, event_key
-    MEASURES SMALL.event_key AS first_key, LARGE.event_key AS last_key
+    MEASURES LITTLE.event_key AS first_key, BIG.event_key AS last_key
     ONE ROW PER MATCH
     AFTER MATCH SKIP PAST LAST ROW
-    PATTERN (SMALL LARGE) WITHIN INTERVAL '{WITHIN_MS / 1000:.3f}' SECOND
-    DEFINE SMALL AS SMALL.is_small, LARGE AS NOT LARGE.is_small
+    PATTERN (LITTLE BIG) WITHIN INTERVAL '{WITHIN_MS / 1000:.3f}' SECOND
+    DEFINE LITTLE AS LITTLE.is_small, BIG AS NOT BIG.is_small
 )
 """
 
@@ -100,7 +100,7 @@ def matches(config: Config) -> str:
         **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
     return f"""
-        CREATE TEMPORARY TABLE matches (
+        CREATE TEMPORARY TABLE pairs (
             campaign STRING, `window` BIGINT, `output` ROW<`{FIRST}` BIGINT>
         ) WITH ({_options(sink)})
     """
