@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.ap
 PLACE = """
             source_partition INT METADATA FROM 'partition' VIRTUAL,
             source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+TRANSACTION_MS = 600_000  # Flink's default is longer than a broker allows
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
@@ -47,6 +48,24 @@ def source_options(config: Config) -> dict[str, str]:
     }
 
 
+def transactional_options(config: Config) -> dict[str, str]:
+    """Return the options of the topic of results, into which Flink writes each checkpoint's rows in transactions."""
+    return {
+        "connector": "kafka",
+        "topic": config["results_topic"],
+        "format": "json",
+        "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": f"streamgauge-{config['run']}-outputs",
+        "properties.transaction.timeout.ms": str(TRANSACTION_MS),
+        **{f"properties.{key}": value for key, value in client_settings(config).items()},
+    }
+
+
+def listed(options: Mapping[str, str]) -> str:
+    """Return the options of a table as SQL."""
+    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
+
+
 def client_settings(config: Config) -> dict[str, str]:
     security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
     return {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
@@ -54,8 +73,8 @@ def client_settings(config: Config) -> dict[str, str]:
 
 def late_table(folder: Path) -> str:
     """Return the statement for the table of late events by their places, which is a folder of files."""
-    options = f"'connector' = 'filesystem', 'path' = {quoted(folder.as_uri())}, 'format' = 'csv'"
-    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
+    options = {"connector": "filesystem", "path": folder.as_uri(), "format": "csv"}
+    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({listed(options)})"
 
 
 # KEYS: totals, times of update. ARGV: time, then window and total in turns. A script is atomic.

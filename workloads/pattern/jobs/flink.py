@@ -16,12 +16,10 @@ from pyflink.table import EnvironmentSettings
 
 from workloads.jobs.flink_late import named, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import PLACE, client_settings, late_table, make_environment, quoted, source_options
+from workloads.jobs.flink_sql import PLACE, late_table, listed, make_environment, source_options, transactional_options
 from workloads.jobs.run_config import Config, read_config
 from workloads.pattern.jobs.matched import FIRST, LARGE_FROM, SMALL_BELOW, WITHIN_MS
 
-# Flink's default is longer than a broker allows.
-TRANSACTION_MS = 600_000
 DIGITS = 12  # of a key: a number in hexadecimal digits
 
 # What is not named here lacks a field, or is neither small nor large.
@@ -75,8 +73,7 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 
 def payments(config: Config) -> str:
-    source = {**source_options(config), "key.format": "raw", "key.fields": "event_key"}
-    options = _options({**source, "value.fields-include": "EXCEPT_KEY"})
+    key = {"key.format": "raw", "key.fields": "event_key", "value.fields-include": "EXCEPT_KEY"}
     return f"""
         CREATE TEMPORARY TABLE payments (
             event_key STRING,
@@ -85,29 +82,15 @@ def payments(config: Config) -> str:
             paid_at BIGINT,{PLACE}
             happened_at AS TO_TIMESTAMP_LTZ(paid_at, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(paid_at - {config["watermark_ms"]}, 3)
-        ) WITH ({options})
+        ) WITH ({listed({**source_options(config), **key})})
     """
 
 
 def matches(config: Config) -> str:
-    sink = {
-        "connector": "kafka",
-        "topic": config["results_topic"],
-        "format": "json",
-        "sink.delivery-guarantee": "exactly-once",
-        "sink.transactional-id-prefix": f"streamgauge-{config['run']}-matches",
-        "properties.transaction.timeout.ms": str(TRANSACTION_MS),
-        **{f"properties.{key}": value for key, value in client_settings(config).items()},
-    }
     return f"""
-        CREATE TEMPORARY TABLE pairs (
-            campaign STRING, `window` BIGINT, `output` ROW<`{FIRST}` BIGINT>
-        ) WITH ({_options(sink)})
+        CREATE TEMPORARY TABLE pairs (campaign STRING, `window` BIGINT, `output` ROW<`{FIRST}` BIGINT>)
+        WITH ({listed(transactional_options(config))})
     """
-
-
-def _options(options: dict[str, str]) -> str:
-    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
 
 
 if __name__ == "__main__":
