@@ -27,12 +27,14 @@ from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 EVENTS, CELLS = "events", "cells"  # relations
 EVENT, EVENT_ID, OPENS, CLOSES = "event", "event_id", "opens", "closes"
 COUNT, SUM, MONOTONE, PER_EVENT, MATCH = "count", "sum", "monotone", "per event", "match"
+RANKED = "ranked"
 # What each kind of value is, which decides what a wrong one can show; in Markdown.
 KINDS: Mapping[str, str] = {
     COUNT: "the number of rows of the cell, so a surplus is a number of events",
     SUM: "a sum of numbers that may be negative, so it may fall during the run",
     MONOTONE: "never less for more events, and at least 1 in each cell: a distinct count or a maximum",
     PER_EVENT: f"one value for each event, whose cell is named by `{EVENT_ID}`",
+    RANKED: "a place among others, or the number that it is given for; the fold has no row for what has no place",
     MATCH: "1 for a match, which several events make and one of them names; the fold has no row where there is none",
 }
 CELLS_SQL, FOLD_SQL = "[oracle] cells", "[oracle] fold"

@@ -171,13 +171,13 @@ class RunFacts:
 
     @cached_property
     def unbounded(self) -> bool:
-        """True if it is unknown which late events the engine dropped, and the question has matches.
+        """True if it is unknown which late events the engine dropped, and the question has matches or places.
 
-        A dropped event may leave a match out, and may make another one. So neither all events nor those that are surely
-        in time give a bound.
+        A dropped event may take a match or a place away, and give another one. So neither all events nor those that are
+        surely in time give a bound.
         """
-        has_matches = any(value.kind is Kind.MATCH for value in self.oracle.values)
-        return has_matches and self.drops_late and not self.exact and bool(self.permitted.any())
+        depend = any(value.kind in (Kind.MATCH, Kind.RANKED) for value in self.oracle.values)
+        return depend and self.drops_late and not self.exact and bool(self.permitted.any())
 
     def differences_of(self, kinds: Collection[Kind]) -> list[Difference]:
         such = self.are(np.array([each.cell for each in self.differences], dtype=np.int64), kinds)
@@ -214,7 +214,7 @@ class RunFacts:
 
     def is_empty(self, cell: int) -> bool:
         """Return True if no event of the log may have been counted in the cell. A sum of 0 may include many events."""
-        if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE, Kind.MATCH})[0]:
+        if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE, Kind.MATCH, Kind.RANKED})[0]:
             return not self.allowed.may.count(cell)
         return not (self.oracle.merges and self.allowed.may.count(cell)) and not self.rows_of(cell).any()
 

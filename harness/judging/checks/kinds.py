@@ -14,7 +14,7 @@ from workloads.base import Kind
 COUNTS = frozenset({Kind.COUNT})
 TIMES = COUNTS | {Kind.MATCH}  # how often something came
 GROWING = frozenset({Kind.COUNT, Kind.MONOTONE})
-SUMS = frozenset({Kind.SUM, Kind.PER_EVENT})
+SUMS = frozenset({Kind.SUM, Kind.PER_EVENT, Kind.RANKED})
 OTHERS = SUMS | {Kind.MONOTONE}
 # The kinds of values that a check judges, and why no others.
 ASKED = {

@@ -46,11 +46,14 @@ def _in_the_end(
     orphans: Sequence[Stray],
 ) -> list[str]:
     parts = []
-    matches = int(case.are(np.array([d.cell for d in windows], dtype=np.int64), {Kind.MATCH}).sum())
+    cells = np.array([d.cell for d in windows], dtype=np.int64)
+    matches, ranked = (int(case.are(cells, {kind}).sum()) for kind in (Kind.MATCH, Kind.RANKED))
     if matches:
         parts.append(f"{many(matches, 'match that its events do', 'matches that their events do')} not make")
-    if len(windows) > matches:
-        parts.append(f"{many(len(windows) - matches, 'cell')} in which no event lies")
+    if ranked:
+        parts.append(f"{many(ranked, 'value')} of what has no place")
+    if others := len(windows) - matches - ranked:
+        parts.append(f"{many(others, 'cell')} in which no event lies")
     if zeros:
         parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
     if unknown:

@@ -185,8 +185,8 @@ def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
     return np.array([seen if seen == value else WRONG for value, seen in pairs], dtype=np.int64)
 
 
-def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
-    such = np.array([value.kind is kind for value in oracle.values])
+def _are(oracle: Oracle, codes: Ints, *kinds: Kind) -> Mask:
+    such = np.array([value.kind in kinds for value in oracle.values])
     return np.asarray(such[oracle.codes.keys(codes) // oracle.groups])
 
 
@@ -195,7 +195,7 @@ def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int], e
     that completes no match is not seen.
     """
     codes, cell = numbered(log.events.cell)
-    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM)
+    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM, Kind.RANKED)
     if any(value.kind is Kind.MATCH for value in oracle.values):
         can &= np.isin(codes, expected.cells)
     return np.asarray(can[cell])
