@@ -93,17 +93,19 @@ def _visitors(case: RunFacts) -> list[Glitch]:
         return []
     seen, codes = case.watched, case.watched.cell
     known = {*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros}
-    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)) & ~_of_one_event(case, codes))
+    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)) & ~_explained_then(case, codes))
     cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
     visits = [_visit(case, seen, rows) for rows in cells]
     return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
 
 
-def _of_one_event(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Select former cells that have merged: until an earlier event came, each of their events could be the first."""
-    if not case.oracle.merges:
-        return np.zeros(len(codes), dtype=np.bool_)
-    return np.isin(codes, case.events.cell)
+def _explained_then(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Select cells with events that later ones took out of the results. A session may have merged with an earlier one:
+    until then, each of its events could be the first. And what had a place may have lost it.
+    """
+    if case.oracle.merges:
+        return np.isin(codes, case.events.cell)
+    return case.are(codes, {Kind.RANKED}) & np.isin(codes, case.events.cell)
 
 
 def _visit(case: RunFacts, seen: Watched, rows: NDArray[np.intp]) -> Glitch:
