@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import matches, meanwhile, orders, payments, readers, requests, rides, rows, visits
+from harness.selftest import matches, meanwhile, orders, payments, places, readers, requests, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -580,6 +580,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "orders": orders.planted,
     "requests": requests.planted,
     "matches": matches.planted,
+    "places": places.planted,
     "rows": rows.planted,
     "readers": readers.planted,
 }
