@@ -22,6 +22,7 @@ WORKLOADS = {
     "page_visits_sessions": "workloads.page_visits_sessions.workload",
     "pattern": "workloads.pattern.workload",
     "readers_distinct": "workloads.readers_distinct.workload",
+    "readers_join": "workloads.readers_join.workload",
     "top_pages": "workloads.top_pages.workload",
 }
 

@@ -47,7 +47,19 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import matches, meanwhile, orders, payments, places, readers, requests, rides, rows, visits
+from harness.selftest import (
+    joins,
+    matches,
+    meanwhile,
+    orders,
+    payments,
+    places,
+    readers,
+    requests,
+    rides,
+    rows,
+    visits,
+)
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -583,6 +595,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "places": places.planted,
     "rows": rows.planted,
     "readers": readers.planted,
+    "joins": joins.planted,
 }
 
 

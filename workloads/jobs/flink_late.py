@@ -23,13 +23,14 @@ def is_named(config: Config) -> bool:
     return bool(asked)
 
 
-def named(config: Config) -> Config:
-    """Return the config of a job that always names them."""
-    return {**config, "options": {**config["options"], LATE: NAMED}}
-
-
 def parts_folder(config: Config) -> Path:
     return Path(config["progress_path"]).with_name(PARTS)
+
+
+def late_table(folder: Path) -> str:
+    """Return the statement for the table that Flink writes late events to."""
+    options = f"'connector' = 'filesystem', 'path' = '{folder.as_uri()}', 'format' = 'csv'"
+    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
 class LateLog:

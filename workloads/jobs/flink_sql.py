@@ -1,10 +1,9 @@
-"""The shared part of all jobs in Flink SQL: the topic as a source, late events, and totals written to Redis."""
+"""The shared part of all jobs in Flink SQL: the topic as a source, and totals that are written to Redis."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyflink.common import Configuration
@@ -20,11 +19,6 @@ Column = Any  # a pandas.Series
 
 # The Kafka client inside the connector's jar has another package name, also in settings that name a class.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
-# Columns of a record's place, for a table of events.
-PLACE = """
-            source_partition INT METADATA FROM 'partition' VIRTUAL,
-            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
-TRANSACTION_MS = 600_000  # Flink's default is longer than a broker allows
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
@@ -48,33 +42,45 @@ def source_options(config: Config) -> dict[str, str]:
     }
 
 
-def transactional_options(config: Config) -> dict[str, str]:
-    """Return the options of the topic of results, into which Flink writes each checkpoint's rows in transactions."""
-    return {
+# The key of a record as text, and its place in the topic.
+RECORD = """
+            record_key STRING,
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
+
+
+def keyed_source(name: str, config: Config, columns: str) -> str:
+    """Return the statement for a table of records with their keys and places."""
+    return f"CREATE TEMPORARY TABLE {name} ({RECORD}{columns}) WITH ({options_of(source_options(config) | BY_KEY)})"
+
+
+def output_topic(name: str, config: Config, output: str) -> str:
+    """Return the statement for the table of outputs of events."""
+    return results_table(name, config, f"campaign STRING, `window` BIGINT, {output}")
+
+
+def results_table(name: str, config: Config, columns: str) -> str:
+    """Return the statement for the table of results: a topic, in transactions that end with a checkpoint."""
+    sink = {
         "connector": "kafka",
         "topic": config["results_topic"],
         "format": "json",
         "sink.delivery-guarantee": "exactly-once",
-        "sink.transactional-id-prefix": f"streamgauge-{config['run']}-outputs",
-        "properties.transaction.timeout.ms": str(TRANSACTION_MS),
+        "sink.transactional-id-prefix": f"streamgauge-{config['run']}",
+        "properties.transaction.timeout.ms": "600000",
         **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
+    return f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({options_of(sink)})"
 
 
-def listed(options: Mapping[str, str]) -> str:
-    """Return the options of a table as SQL."""
-    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
+def options_of(pairs: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in pairs.items())
 
 
 def client_settings(config: Config) -> dict[str, str]:
     security = {key: value.replace(KAFKA, KAFKA_INSIDE) for key, value in config["kafka"]["java"].items()}
     return {"bootstrap.servers": config["kafka"]["bootstrap"], **security}
-
-
-def late_table(folder: Path) -> str:
-    """Return the statement for the table of late events by their places, which is a folder of files."""
-    options = {"connector": "filesystem", "path": folder.as_uri(), "format": "csv"}
-    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({listed(options)})"
 
 
 # KEYS: totals, times of update. ARGV: time, then window and total in turns. A script is atomic.

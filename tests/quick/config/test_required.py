@@ -35,8 +35,8 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
 # They are about a rate, a kill or a control: a check of its own judges whether there was one.
 ABOUT_NOTHING_ELSE = {
     *("ad-impressions", "calm", "steady", "yahoo", "enrichment", "enrichment-calm", "etl", "etl-calm"),
-    *("capping", "capping-calm", "pattern", "pattern-calm", "readers-distinct"),
-    *("top-pages", "top-pages-calm"),
+    *("capping", "capping-calm", "readers-distinct", "readers-join", "readers-join-calm"),
+    *("pattern", "pattern-calm", "top-pages", "top-pages-calm"),
     *("page-visits", "page-visits-sessions-calm"),
 }
 

@@ -25,8 +25,8 @@ from pyflink.table.udf import udf
 
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
 from workloads.jobs import flink_sql
-from workloads.jobs.flink_late import is_named, parts_folder
-from workloads.jobs.flink_sql import PLACE, Column, connection, late_table, listed, quoted, source_options, write_larger
+from workloads.jobs.flink_late import is_named, late_table, parts_folder
+from workloads.jobs.flink_sql import Column, connection, options_of, quoted, source_options, write_larger
 from workloads.jobs.run_config import Config
 
 
@@ -49,6 +49,11 @@ def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
     return tables
 
 
+PLACE = """
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+
+
 def table(name: str, config: Config, source: Mapping[str, str], more: str = "") -> str:
     """Return the statement for a table of events. Only events of known ads have a time, and advance the watermark."""
     time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
@@ -61,7 +66,7 @@ def table(name: str, config: Config, source: Mapping[str, str], more: str = "") 
             event_time_ms AS {time_ms},
             happened_at AS TO_TIMESTAMP_LTZ({time_ms}, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ({time_ms} - {config["watermark_ms"]}, 3)
-        ) WITH ({listed(source)})
+        ) WITH ({options_of(source)})
     """
 
 

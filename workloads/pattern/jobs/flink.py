@@ -14,9 +14,9 @@ import sys
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings
 
-from workloads.jobs.flink_late import named, parts_folder
+from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import PLACE, late_table, listed, make_environment, source_options, transactional_options
+from workloads.jobs.flink_sql import keyed_source, make_environment, output_topic
 from workloads.jobs.run_config import Config, read_config
 from workloads.pattern.jobs.matched import FIRST, LARGE_FROM, SMALL_BELOW, WITHIN_MS
 
@@ -25,13 +25,13 @@ DIGITS = 12  # of a key: a number in hexadecimal digits
 # What is not named here lacks a field, or is neither small nor large.
 ASKED = f"""
 CREATE TEMPORARY VIEW asked AS
-SELECT event_key, card, amount < {SMALL_BELOW} AS is_small, happened_at, source_partition, source_offset FROM payments
-WHERE REGEXP(event_key, '^[0-9a-f]{{{DIGITS}}}$') AND card IS NOT NULL AND happened_at IS NOT NULL
+SELECT record_key, card, amount < {SMALL_BELOW} AS is_small, happened_at, source_partition, source_offset FROM payments
+WHERE REGEXP(record_key, '^[0-9a-f]{{{DIGITS}}}$') AND card IS NOT NULL AND happened_at IS NOT NULL
     AND (amount < {SMALL_BELOW} OR amount >= {LARGE_FROM})
 """
 IN_TIME = """
 CREATE TEMPORARY VIEW in_time AS
-SELECT event_key, card, is_small, happened_at FROM asked
+SELECT record_key, card, is_small, happened_at FROM asked
 WHERE CURRENT_WATERMARK(happened_at) IS NULL OR happened_at > CURRENT_WATERMARK(happened_at)
 """
 LATE = """
@@ -52,8 +52,8 @@ INSERT INTO pairs
 SELECT card, {number_of("last_key")}, ROW({number_of("first_key")})
 FROM in_time MATCH_RECOGNIZE (
     PARTITION BY card
-    ORDER BY happened_at, event_key
-    MEASURES LITTLE.event_key AS first_key, BIG.event_key AS last_key
+    ORDER BY happened_at, record_key
+    MEASURES LITTLE.record_key AS first_key, BIG.record_key AS last_key
     ONE ROW PER MATCH
     AFTER MATCH SKIP PAST LAST ROW
     PATTERN (LITTLE BIG) WITHIN INTERVAL '{WITHIN_MS / 1000:.3f}' SECOND
@@ -64,7 +64,8 @@ FROM in_time MATCH_RECOGNIZE (
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
-    for statement in (payments(config), matches(config), late_table(parts_folder(config)), ASKED, IN_TIME):
+    pairs = output_topic("pairs", config, f"`output` ROW<`{FIRST}` BIGINT>")
+    for statement in (payments(config), pairs, late_table(parts_folder(config)), ASKED, IN_TIME):
         tables.execute_sql(statement)
     statements = tables.create_statement_set()
     statements.add_insert_sql(MATCHING)
@@ -73,25 +74,15 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 
 def payments(config: Config) -> str:
-    key = {"key.format": "raw", "key.fields": "event_key", "value.fields-include": "EXCEPT_KEY"}
-    return f"""
-        CREATE TEMPORARY TABLE payments (
-            event_key STRING,
-            card STRING,
-            amount DOUBLE,
-            paid_at BIGINT,{PLACE}
-            happened_at AS TO_TIMESTAMP_LTZ(paid_at, 3),
-            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(paid_at - {config["watermark_ms"]}, 3)
-        ) WITH ({listed({**source_options(config), **key})})
+    columns = f"""
+        card STRING,
+        amount DOUBLE,
+        paid_at BIGINT,
+        happened_at AS TO_TIMESTAMP_LTZ(paid_at, 3),
+        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(paid_at - {config["watermark_ms"]}, 3)
     """
-
-
-def matches(config: Config) -> str:
-    return f"""
-        CREATE TEMPORARY TABLE pairs (campaign STRING, `window` BIGINT, `output` ROW<`{FIRST}` BIGINT>)
-        WITH ({listed(transactional_options(config))})
-    """
+    return keyed_source("payments", config, columns)
 
 
 if __name__ == "__main__":
-    sys.exit(run_embedded(named(read_config(sys.argv[1])), start_query))
+    sys.exit(run_embedded(read_config(sys.argv[1]), start_query, names_late=True))

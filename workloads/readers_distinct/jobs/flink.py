@@ -16,7 +16,7 @@ from pyflink.table import DataTypes, EnvironmentSettings
 from pyflink.table.udf import udf
 
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import Column, connection, listed, make_environment, source_options, write_larger
+from workloads.jobs.flink_sql import Column, connection, make_environment, options_of, source_options, write_larger
 from workloads.jobs.run_config import Config, read_config
 from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
@@ -62,7 +62,7 @@ def events(config: Config) -> str:
             read_at BIGINT,
             happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({listed(source_options(config))})
+        ) WITH ({options_of(source_options(config))})
     """
 
 

@@ -13,16 +13,9 @@ import sys
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings
 
-from workloads.jobs.flink_late import named, parts_folder
+from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import (
-    PLACE,
-    late_table,
-    listed,
-    make_environment,
-    source_options,
-    transactional_options,
-)
+from workloads.jobs.flink_sql import keyed_source, make_environment, results_table
 from workloads.jobs.run_config import Config, read_config
 from workloads.top_pages.jobs.ranked import LENGTH_MS, PLACES
 
@@ -63,7 +56,8 @@ WHERE number <= {PLACES}
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
-    for statement in (viewed(config), ranked(config), late_table(parts_folder(config)), USABLE, IN_TIME):
+    ranked = results_table("ranked", config, "page STRING, `opens` BIGINT, `place` BIGINT, `views` BIGINT")
+    for statement in (viewed(config), ranked, late_table(parts_folder(config)), USABLE, IN_TIME):
         tables.execute_sql(statement)
     statements = tables.create_statement_set()
     statements.add_insert_sql(RANKING)
@@ -75,22 +69,14 @@ def viewed(config: Config) -> str:
     """Return the statement for the table of views. Flink closes a window when the watermark is its last millisecond,
     and the run's `watermark_ms` means its end. So the watermark is one less.
     """
-    return f"""
-        CREATE TEMPORARY TABLE viewed (
-            page STRING,
-            viewed_at BIGINT,{PLACE}
-            happened_at AS TO_TIMESTAMP_LTZ(viewed_at, 3),
-            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(viewed_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({listed(source_options(config))})
+    columns = f"""
+        page STRING,
+        viewed_at BIGINT,
+        happened_at AS TO_TIMESTAMP_LTZ(viewed_at, 3),
+        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(viewed_at - {config["watermark_ms"] + 1}, 3)
     """
-
-
-def ranked(config: Config) -> str:
-    return f"""
-        CREATE TEMPORARY TABLE ranked (page STRING, `opens` BIGINT, `place` BIGINT, `views` BIGINT)
-        WITH ({listed(transactional_options(config))})
-    """
+    return keyed_source("viewed", config, columns)
 
 
 if __name__ == "__main__":
-    sys.exit(run_embedded(named(read_config(sys.argv[1])), start_query))
+    sys.exit(run_embedded(read_config(sys.argv[1]), start_query, names_late=True))
