@@ -72,7 +72,12 @@ def keyed_source(name: str, config: Config, columns: str) -> str:
 
 
 def output_topic(name: str, config: Config, output: str) -> str:
-    """Return the statement for the table of outputs: a topic, in transactions that end with a checkpoint."""
+    """Return the statement for the table of outputs of events."""
+    return results_table(name, config, f"campaign STRING, `window` BIGINT, {output}")
+
+
+def results_table(name: str, config: Config, columns: str) -> str:
+    """Return the statement for the table of results: a topic, in transactions that end with a checkpoint."""
     sink = {
         "connector": "kafka",
         "topic": config["results_topic"],
@@ -82,7 +87,7 @@ def output_topic(name: str, config: Config, output: str) -> str:
         "properties.transaction.timeout.ms": "600000",
         **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
-    return f"CREATE TEMPORARY TABLE {name} (campaign STRING, `window` BIGINT, {output}) WITH ({options_of(sink)})"
+    return f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({options_of(sink)})"
 
 
 def options_of(pairs: Mapping[str, str]) -> str:
