@@ -18,7 +18,7 @@ from harness.judging import lateness, times
 from harness.judging.checks.case import RunFacts
 from harness.model import EVENT_TIME, RunSpec, Time
 from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question, once
-from workloads.base import COUNTS, Oracle
+from workloads.base import COUNTS, Ints, Oracle
 from workloads.registry import codec_of, oracle_of
 from workloads.shipped import shipped
 
@@ -65,12 +65,37 @@ def _late_for_some() -> Iterator[tuple[str, RunFacts]]:
     yield "visits late for some of their windows, each of these named", named_by_window()
     yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
     yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
+    yield "visits late for some of their windows, each named with its watermark", named_by_watermark()
+    yield (
+        "visits late for some of their windows, with a watermark that closes too few",
+        named_by_watermark(behind_ms=STEP_MS),
+    )
 
 
 def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> RunFacts:
     """Return the run of an engine that reads events as they are sent, some of them late, drops by its watermark, and
     names the event and the window. It leaves out the first `forgets`, and the names of windows are off by `opens_ms`.
     """
+    return _with_old(lambda record, field, _: _windows(record, field + opens_ms, forgets))
+
+
+def named_by_watermark(*, behind_ms: int = 0) -> RunFacts:
+    """Return the same run, if the engine names each event with the watermark by which it judged it."""
+    return _with_old(lambda record, _, watermark_ms: _watermarks(record, watermark_ms - behind_ms))
+
+
+def _windows(record: Ints, field: Ints, forgets: int) -> NamedLate:
+    pairs = np.unique(np.column_stack((record, field)), axis=0)
+    return NamedLate(np.empty(0, dtype=np.int64), windows=pairs[forgets:])
+
+
+def _watermarks(record: Ints, watermark_ms: Ints) -> NamedLate:
+    pairs = np.unique(np.column_stack((record, watermark_ms)), axis=0)
+    return NamedLate(np.empty(0, dtype=np.int64), watermarks=pairs)
+
+
+def _with_old(names: Callable[[Ints, Ints, Ints], NamedLate]) -> RunFacts:
+    """Return a run with old events. `names`: from the record, the cell's field and the watermark of each late one."""
     spec = asked(SLIDING)
     oracle, sent = oracle_of(spec), dict(events(spec.tape))
     is_old = sent["event_id"] % EACH_OLD == EACH_OLD - 1
@@ -79,9 +104,7 @@ def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> RunFacts:
     log = pa.table({**sent, "kind": np.full(EVENTS, COUNTS, dtype=np.int8)})
     placed, row = lateness.events_of(sent, oracle)
     gone = placed.closes_ms <= newest_ms[row]
-    fields = oracle.codes.fields(placed.cell[gone]) + opens_ms
-    pairs = np.unique(np.column_stack((placed.record[gone], fields)), axis=0)
-    named = NamedLate(np.empty(0, dtype=np.int64), windows=pairs[forgets:])
+    named = names(placed.record[gone], oracle.codes.fields(placed.cell[gone]), newest_ms[row][gone])
     known = lateness.countable(log, None, spec, oracle, codec_of(spec.tape), named=named)
     kept, whole = folded(oracle, known.events, ~known.dropped), folded(oracle, known.events)
     return replace(
