@@ -29,7 +29,18 @@ from tests.quick.workloads.test_enrichment import OneUser
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.base import COUNTS
 from workloads.declared.codec import column_of
-from workloads.readers_late.jobs.policies import AGAIN_MS, ASIDE_MS, LENGTH_MS, Counts, Windows, results
+from workloads.readers_late.jobs.policies import (
+    AGAIN,
+    AGAIN_MS,
+    ASIDE,
+    ASIDE_MS,
+    FIRST,
+    LENGTH_MS,
+    Counts,
+    Windows,
+    results,
+    told,
+)
 from workloads.readers_late.jobs.reference import CLOCKS, Sections
 from workloads.readers_late.jobs.spark_tws import CountReads, rows_of
 from workloads.registry import codec_of, oracle_of, results_of
@@ -128,7 +139,82 @@ def test_a_read_is_late_when_the_watermark_is_at_the_end_of_its_window():
     assert windows.tell(9_999) == {}
     assert windows.tell(10_000) == windows.counts
     assert windows.next_ms == 610_000
-    assert (windows.forget(609_999), windows.forget(610_000), windows.next_ms) == ([], [0], None)
+    assert windows.forget(609_999) == []
+    assert windows.forget(610_000) == [0]
+    assert windows.next_ms is None
+
+
+class OfFlink:
+    """The windows of a section, as Flink keeps them by a policy, and what the job tells of them."""
+
+    def __init__(self, policy: str, *, keeps: bool) -> None:
+        self.policy, self.keeps = policy, keeps
+        self.watermark_ms = ONCE_MS
+        self.windows: dict[int, int] = {}
+        self.fired: set[int] = set()
+        self.told: dict[int, tuple[int, int]] = {}
+
+    @property
+    def allowed_ms(self) -> int:
+        return AGAIN_MS if self.policy == AGAIN else 0
+
+    def tell(self, opens: int, count: int, source: str) -> None:
+        self.told[opens] = told(self.told.get(opens), self.policy, count, source, keeps=self.keeps)
+
+    def read(self, read_ms: int) -> None:
+        opens = read_ms // LENGTH_MS * LENGTH_MS
+        if opens + LENGTH_MS + self.allowed_ms <= self.watermark_ms:
+            if self.policy == ASIDE:
+                self.tell(opens, 1, ASIDE)
+            return
+        self.windows[opens] = self.windows.get(opens, 0) + 1
+        if opens + LENGTH_MS <= self.watermark_ms:
+            self.fire(opens)
+
+    def fire(self, opens: int) -> None:
+        self.tell(opens, self.windows[opens], AGAIN if opens in self.fired else FIRST)
+        self.fired.add(opens)
+
+    def advance(self, watermark_ms: int) -> None:
+        before_ms, self.watermark_ms = self.watermark_ms, max(watermark_ms, self.watermark_ms)
+        for opens in sorted(self.windows):
+            if before_ms < opens + LENGTH_MS <= self.watermark_ms:
+                self.fire(opens)
+            if opens + LENGTH_MS + self.allowed_ms <= self.watermark_ms:
+                del self.windows[opens]
+                self.fired.discard(opens)
+
+    def restart(self) -> None:
+        """The state comes back, and the watermark does not."""
+        self.watermark_ms = ONCE_MS
+
+
+def in_flink(policy: str, *, keeps: bool, seed: int) -> tuple[OfFlink, Counter[int]]:
+    """Return the windows after reads with restarts, and how many reads each had."""
+    draw, flink, sent = random.Random(seed), OfFlink(policy, keeps=keeps), Counter[int]()
+    newest_ms = 0
+    for number in range(400):
+        read_ms = max(0, number * 250 - draw.choice([0, 0, 0, draw.randrange(60_000)]))
+        newest_ms = max(newest_ms, read_ms)
+        flink.read(read_ms)
+        sent[read_ms // LENGTH_MS * LENGTH_MS] += 1
+        if draw.random() < 0.2:
+            flink.advance(newest_ms - LATENESS_MS)
+        if draw.random() < 0.03:
+            flink.restart()
+    flink.advance(1 << 60)
+    return flink, sent
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_was_told_stays_if_flink_forgets_its_watermark_and_begins_a_window_anew(seed):
+    aside, sent = in_flink(ASIDE, keeps=True, seed=seed)
+    again, _ = in_flink(AGAIN, keeps=True, seed=seed)
+    without, _ = in_flink(ASIDE, keeps=False, seed=seed)
+
+    assert {opens: whole for opens, (_, whole) in aside.told.items()} == sent
+    assert all(first <= whole <= sent[opens] for opens, (first, whole) in again.told.items())
+    assert sum(whole for _, whole in without.told.values()) < sent.total(), "results were replaced"
 
 
 # Logs of reads, up to a minute late.
@@ -306,20 +392,21 @@ def test_the_state_of_spark_says_what_the_second_way_says_and_is_gone_in_the_end
     log = log_of(3_000, 90_000, seed)
     section, time_ms = (log[name][np.argsort(log["sent"])] for name in (column_of("section"), "event_time_ms"))
     known = {number: OneUser(f"section-{number + 1}", CountReads()) for number in range(SECTIONS)}
-    watermark_ms, shown = np.zeros(len(time_ms), dtype=np.int64), {}
+    watermark_ms = np.zeros(len(time_ms), dtype=np.int64)
+    shown: dict[tuple[str, int], int] = {}
     for begin in range(0, len(time_ms) + 1, 100):
         rows = slice(begin, begin + 100)
         newest_ms = max(time_ms[:begin].max(initial=0) - LATENESS_MS, 0)  # Spark's: of the batches before
         watermark_ms[rows] = newest_ms
         for number, one in known.items():
             mine = [{"read_at": each} for each in time_ms[rows][section[rows] == number].tolist()]
-            for told in one.batch(mine, int(newest_ms)):
-                shown |= {(key, opens): count for key, opens, count in rows_of(told.asDict())}
+            for row in one.batch(mine, int(newest_ms)):
+                shown |= {(key, opens): count for key, opens, count in rows_of(row.asDict())}
     shown |= {
         (key, opens): count
         for one in known.values()
-        for told in one.batch([], FAR_MS)
-        for key, opens, count in rows_of(told.asDict())
+        for row in one.batch([], FAR_MS)
+        for key, opens, count in rows_of(row.asDict())
     }
 
     in_order = {"event_time_ms": time_ms, column_of("section"): section}

@@ -10,6 +10,8 @@ LENGTH_MS = 10_000
 AGAIN_MS = 20_000  # after the end of a window: so long a late read corrects its result ...
 ASIDE_MS = 600_000  # ... and so long the side output takes one
 
+FIRST, AGAIN, ASIDE = "first", "again", "aside"  # where a count of a window comes from
+
 
 class Counts(NamedTuple):
     """The reads of a window."""
@@ -74,3 +76,19 @@ def results(section: str, counts: Counts) -> dict[str, int]:
         "aside:all": first + aside,
     }
     return {f"{READS}:{part}:{section}": count for part, count in parts.items()}
+
+
+def told(known: tuple[int, int] | None, policy: str, count: int, source: str, *, keeps: bool) -> tuple[int, int]:
+    """Return the first result of a window and all that is known of it, after a window of an engine has told a count.
+
+    `known`: before it. `source`: a window that fires for the first time, one that fires again, or the side output.
+    A window that fires for the first time although its result is known has forgotten it. If `keeps`, that result stays.
+    """
+    first, whole = known or (0, 0)
+    if source == ASIDE:
+        return first, whole + count
+    if source == AGAIN:
+        return first, count
+    if known is None or not keeps:
+        return count, count + (whole - first if policy == ASIDE else 0)
+    return first, whole + (count if policy == ASIDE else 0)
