@@ -79,8 +79,9 @@ class Tell(KeyedProcessFunction):  # type: ignore[misc]
             if (policy, part) != ("ignore", "all"):
                 yield f"{READS}:{policy}:{part}:{section}", opens, known
 
-    def on_timer(self, timestamp: int, ctx: Any) -> None:  # noqa: ARG002
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[tuple[str, int, int]]:  # noqa: ARG002
         self._counts.clear()
+        return iter(())
 
 
 class WriteResult(MapFunction):  # type: ignore[misc]
