@@ -21,6 +21,7 @@ WORKLOADS = {
     "page_visits_sliding": "workloads.page_visits_sliding.workload",
     "page_visits_sessions": "workloads.page_visits_sessions.workload",
     "readers_distinct": "workloads.readers_distinct.workload",
+    "readers_join": "workloads.readers_join.workload",
     "readers_late": "workloads.readers_late.workload",
 }
 

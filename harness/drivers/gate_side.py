@@ -54,6 +54,7 @@ LONGEST_WAIT_MS = 60_000  # for the next window to begin
 # Cores that an idle engine used or waited for. Polling for the next record uses 0.1 cores, and each of four Sparks that
 # share a core with a hog waits for it for 0.4 to 0.9 more. One with work left wants 1.2 to 3.7 then.
 IDLE_CORES, IDLE_LOOK_S = 0.9, 0.4
+COMPILED_S, COMPILING_CORES = 10.0, 0.1
 IDLE_LOOKS = 2  # in a row: an engine that waits for a busy broker or disk looks idle as well
 # Spark runs a batch without data behind each batch that moved its watermark, which takes as long as many seconds if
 # sides share a core. An engine that was not idle within that is not waited for again.
@@ -75,6 +76,10 @@ class Used:
     def cpu_s_since(self, before: Used) -> float:
         """Return the CPU time without the time that a JVM compiles: it goes on compiling for minutes."""
         return (self.cpu_s - before.cpu_s) - (self.compiling_s - before.compiling_s)
+
+    def compilers_since(self, before: Used) -> float:
+        """Return the cores that compilers used."""
+        return (self.compiling_s - before.compiling_s) / (self.at_s - before.at_s)
 
     def cores_since(self, before: Used) -> float:
         return self.cpu_s_since(before) / (self.at_s - before.at_s)
@@ -278,6 +283,23 @@ class Side:
             self._owed += self.run.views(stretches)
         self.run.stretches += stretches
         return self._load.write(self.run.stretches * STRETCH_MS)
+
+    def await_compiled(self) -> None:
+        """Wait until the compilers of its JVMs rest. While a slower side is busy they have more time, so without this
+        the cost of a side depends on its neighbour.
+        """
+        last, end_s = self._used(), time.monotonic() + COMPILED_S
+
+        def rest() -> bool:
+            nonlocal last
+            now = self._used()
+            if now.at_s - last.at_s < IDLE_LOOK_S:
+                return False
+            before, last = last, now
+            return now.compilers_since(before) < COMPILING_CORES or now.at_s > end_s
+
+        what = f"the compilers of the {self.name}"
+        wait_until(rest, deadline_s=2 * COMPILED_S, what=what, every_s=IDLE_LOOK_S / 2)
 
     def collect_garbage(self) -> None:
         """Let each round begin with the same heap: a collector's cycle over a full heap costs a fifth of a round, and

@@ -246,6 +246,7 @@ class Sides:
         written = [side.written(self.round_stretches) for side in sides]
         pairs = list(zip(sides, written, strict=True))
         groups = [[each] for each in pairs] if self._placed.reason else [pairs]
+        self._together(Side.await_compiled)
         self._together(Side.collect_garbage)
         with ThreadPoolExecutor(len(sides)) as pool:
             return [each for group in groups for each in _at_once(pool, group)]

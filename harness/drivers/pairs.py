@@ -25,11 +25,14 @@ from harness.terminal.command_end import short_path
 from harness.util.texts import many
 from reports import paired
 
+# The same for all pairs: an engine with batches has a fixed cost per round, so its ratios depend on the round's size.
+BURST_EVENTS = 200_000
+
 
 def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[str, Any], out: Path) -> Folder:
     """Resolve every engine first, so that a mistake in the last one is reported at once."""
     pairing.refuse_count(engines)
-    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(0, budget_s))
+    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(BURST_EVENTS, budget_s))
     for engine in engines:
         planned(engine, "", asked.settings, flags)
     experiment = Folder.create(out.absolute(), KIND)
@@ -90,7 +93,7 @@ class _Pairs:
     def _start(self, number: int, before: Progress, kafka: EmbeddedKafka) -> Progress:
         """Start both, warm them up, do the rounds, and judge both. Only whole starts are kept."""
         begun_s, start = time.monotonic(), before.starts + 1
-        settings = replace(self.asked.settings, round_stretches=before.round_stretches)
+        settings = self.asked.settings
         path = self.experiment.path / rounds_file(number, start)
         path.unlink(missing_ok=True)
         sides = Sides(self.experiment, path, kafka, self.asked.flags, self.placed, start=start)
@@ -108,15 +111,11 @@ class _Pairs:
         oddities = tuple(sorted({*before.oddities, *sides.oddities}))
         took_s = (*before.took_s, time.monotonic() - begun_s)
         now = replace(before, took_s=took_s, judged=judged, oddities=oddities, broken=broken)
-        return _planned(now, self.asked, sides.round_stretches) if start == 1 and not broken else now
+        return _planned(now, self.asked) if start == 1 and not broken else now
 
 
-def _planned(now: Progress, asked: PairsRequest, round_stretches: int) -> Progress:
+def _planned(now: Progress, asked: PairsRequest) -> Progress:
     (took_s,) = now.took_s
     starts = gate.planned(asked.budget_s - took_s, took_s, asked.settings.most_starts)
-    events = round_stretches * asked.settings.stretch_events
-    console.note(
-        f"  a start took {took_s:.0f} s, with rounds of {events:,} events: "
-        f"{many(starts, 'start is', 'starts are')} planned"
-    )
-    return replace(now, planned=starts, round_stretches=round_stretches)
+    console.note(f"  a start took {took_s:.0f} s: {many(starts, 'start is', 'starts are')} planned")
+    return replace(now, planned=starts)

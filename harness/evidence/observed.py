@@ -250,6 +250,7 @@ class Watched:
     cell: Ints
     count: Ints
     longest_gap_ms: float  # between two polls: a change may have existed that long before it was seen
+    begun_ms: int = 0  # the polls were started; 0: unknown
     period_ms: float = 0.0  # between polls: the median
     closed_ms: float = 0.0  # between polls of the closed windows: the median; 0: unknown
     unreadable: tuple[Glitch, ...] = ()  # text in the place of a count

@@ -76,7 +76,6 @@ class Progress:
     pair: Pair
     planned: int = 0  # starts; 0: the first one has not shown how long a start takes
     took_s: tuple[float, ...] = ()
-    round_stretches: int = 0
     judged: Mapping[str, Judged] = field(default_factory=dict)  # by side
     oddities: tuple[str, ...] = ()
     broken: str = ""  # why it ended early

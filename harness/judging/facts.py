@@ -322,6 +322,7 @@ def _watched(run: StoredRun) -> Watched | None:
         run.oracle.codes.of(key, field),
         count,
         longest_gap_ms=gaps_ms[0],
+        begun_ms=told.get("begun_ms", 0),
         period_ms=told.get("period_ms", 0.0),
         closed_ms=told.get("closed_period_ms", 0.0),
         unreadable=tuple(found[UNREADABLE]),

@@ -73,6 +73,7 @@ _RECENT_POLLS = 20
 class Looks:
     """Statistics of the polls."""
 
+    begun_ms: int  # the observer was started; 0: never
     scans: int
     whole: int  # the number of whole polls
     whole_period_max_ms: float
@@ -146,6 +147,7 @@ class Recorder:
         self._replies: list[object] = [[] for _ in keys]
         self._texts: list[dict[Any, Any]] = [{} for _ in keys]
         self._counts: list[dict[int, int]] = [{} for _ in keys]
+        self._begun_us: int | None = None
         self._looks_us, self._whole_us = array("q"), array("q")
         self._closed_ms = array("d")  # between two polls of the same closed windows
         self._closed_at_us: dict[int, int] = {}  # the first window of a part -> the poll before
@@ -164,6 +166,10 @@ class Recorder:
         self.oldest_ms: int | None = None
         self.newest_ms: int | None = None  # of windows that have begun: dates in the future are ignored
         self.windows = 0  # of the key with the most
+
+    def begin(self, at_us: int) -> None:
+        """Record the start: the time to the first poll counts as one between two polls."""
+        self._begun_us = at_us
 
     def record(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
         """Record a whole poll that ended at `at_us`; without `began_us` it took no time.
@@ -260,12 +266,14 @@ class Recorder:
 
     def sampled(self, all_keys: int, cpu_s: float) -> Sampled:
         looks_us = np.array(self._looks_us, dtype=np.int64)
-        periods_ms = np.diff(looks_us) / 1000 if len(looks_us) > 1 else np.zeros(1)
+        from_us = looks_us if self._begun_us is None or not len(looks_us) else np.append(self._begun_us, looks_us)
+        periods_ms = np.diff(from_us) / 1000 if len(from_us) > 1 else np.zeros(1)
         middle_ms, high_ms, most_ms = of_samples(periods_ms, (0.5, 0.99, 1.0))
         whole_ms = np.diff(np.array(self._whole_us, dtype=np.int64)) / 1000
         closed_ms = np.array(self._closed_ms or (whole_ms if len(whole_ms) else [0.0]))
         took_ms, took_high_ms = of_samples(self._took_ms or [0.0], (0.5, 0.99))
         looks = Looks(
+            begun_ms=(self._begun_us or 0) // 1000,
             scans=len(looks_us),
             whole=len(self._whole_us),
             whole_period_max_ms=float(whole_ms.max(initial=0)),
@@ -382,6 +390,7 @@ class _Watch(ABC):
         self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
 
     def start(self) -> None:
+        self._recorder.begin(self._clock.now_us())
         self._thread.start()
 
     def stop(self) -> Sampled:

@@ -59,6 +59,8 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "done before it was sent", replace(HONEST, told=_dated(lambda ms: ms - 5_000))
     yield "done at no time", replace(HONEST, told=_dated(lambda _: 0))
     yield "shown late to eyes that were shut", _held_back(35.0, longest_gap_ms=30_000.0)
+    yield "done before anyone polled, and shown soon after that", _held_back(35.0, begun_ms=EPOCH_MS + 30_000)
+    yield "done, and shown much later, to polls from the start", _held_back(35.0, begun_ms=EPOCH_MS)
     yield "told late, and shown a little later", _clock_set(0)
     yield "the clock was set back by a minute", _clock_set(-60_000)
     yield "the clock was set back by a minute, and nobody noticed", replace(_clock_set(-60_000), behind_ms=0)
@@ -126,10 +128,10 @@ def _clock_set(by_ms: int) -> RunFacts:
     return _held_back(35.0, told=_dated(lambda ms: ms + 10_000 + by_ms), behind_ms=max(0, -by_ms))
 
 
-def _held_back(until_s: float, longest_gap_ms: float = 50.0, **more: Any) -> RunFacts:
+def _held_back(until_s: float, longest_gap_ms: float = 50.0, begun_ms: int = 0, **more: Any) -> RunFacts:
     looked = _at_once(FIRST, until_s).watched
     assert looked
-    return case(watched=replace(looked, longest_gap_ms=longest_gap_ms), **more)
+    return case(watched=replace(looked, longest_gap_ms=longest_gap_ms, begun_ms=begun_ms), **more)
 
 
 def _at_once(cell: int, at_s: float) -> RunFacts:

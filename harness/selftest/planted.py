@@ -47,7 +47,7 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import late_reads, meanwhile, orders, payments, readers, requests, rides, rows, visits
+from harness.selftest import joins, late_reads, meanwhile, orders, payments, readers, requests, rides, rows, visits
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -581,6 +581,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "requests": requests.planted,
     "rows": rows.planted,
     "readers": readers.planted,
+    "joins": joins.planted,
     "late_reads": late_reads.planted,
 }
 

@@ -37,6 +37,15 @@ def test_spark_is_right_without_slack(tmp_path, scenario, flags):
     assert bool(check(answer, "late")["count"]) == ("late" in flags)
 
 
+@pytest.mark.parametrize("disorder", ["mobile", "late"])
+def test_timers_of_flink_survive_a_kill(tmp_path, disorder):
+    flags = ["--duration", "14s", "--fault", "kill@t>=6s", "--disorder", disorder]
+    answer = run(tmp_path, "capping", "--engine", "flink", *flags)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert bool(check(answer, "late")["count"]) == (disorder == "late")
+
+
 def test_by_the_sink_of_spark_itself_timers_that_fire_again_act_again(tmp_path):
     answer = run(tmp_path, "capping", *SPARK, "--sink", "kafka", *KILLED)
 

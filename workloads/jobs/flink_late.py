@@ -27,6 +27,12 @@ def parts_folder(config: Config) -> Path:
     return Path(config["progress_path"]).with_name(PARTS)
 
 
+def late_table(folder: Path) -> str:
+    """Return the statement for the table that Flink writes late events to."""
+    options = f"'connector' = 'filesystem', 'path' = '{folder.as_uri()}', 'format' = 'csv'"
+    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
+
+
 class LateLog:
     """Appends the late events of all closed files. A crash between two steps repeats some lines, which does not change
     their meaning.

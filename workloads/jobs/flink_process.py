@@ -20,7 +20,7 @@ from pyflink.common import JobClient
 from pyflink.java_gateway import get_gateway
 
 from workloads.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
-from workloads.jobs.flink_late import LateLog, is_named
+from workloads.jobs.flink_late import LateLog
 from workloads.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.run_config import Config, engine_options
@@ -201,17 +201,24 @@ def path_of(uri: str) -> Path:
     return Path(url2pathname(urlsplit(uri).path))
 
 
-def run_embedded(config: Config, start_query: Callable[[Config, dict[str, str]], JobClient]) -> int:
+def run_embedded(
+    config: Config, start_query: Callable[[Config, dict[str, str]], JobClient], *, names_late: bool = False
+) -> int:
     """Run a query in one JVM with PyFlink's embedded cluster."""
     common = common_settings(config)
     settings = {"rest.bind-port": common["rest.port"], **common}
     tell_settings(config["progress_path"], told(settings))
     prepare_java(config, HEAP)
-    return run(config, settings, lambda: start_query(config, settings))
+    return run(config, settings, lambda: start_query(config, settings), names_late=names_late)
 
 
 def run(
-    config: Config, settings: dict[str, str], begin: Callable[[], JobClient], keep: Callable[[], bool] = lambda: True
+    config: Config,
+    settings: dict[str, str],
+    begin: Callable[[], JobClient],
+    keep: Callable[[], bool] = lambda: True,
+    *,
+    names_late: bool = False,
 ) -> int:
     """Run until SIGTERM, until the job ends, which it never does by itself, or until `keep` returns False.
 
@@ -220,7 +227,7 @@ def run(
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     progress, checkpoints = Progress(config, settings), CheckpointLog(config, settings)
-    late = LateLog(config) if is_named(config) else None
+    late = LateLog(config) if names_late else None
     job = begin()
     number = str(job.get_job_id())
     while not stopped.wait(POLL_EVERY_S):

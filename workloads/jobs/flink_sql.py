@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyflink.common import Configuration
@@ -40,6 +40,37 @@ def source_options(config: Config) -> dict[str, str]:
         **AS_JSON,
         **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
+
+
+# The key of a record as text, and its place in the topic.
+RECORD = """
+            record_key STRING,
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
+
+
+def keyed_source(name: str, config: Config, columns: str) -> str:
+    """Return the statement for a table of records with their keys and places."""
+    return f"CREATE TEMPORARY TABLE {name} ({RECORD}{columns}) WITH ({options_of(source_options(config) | BY_KEY)})"
+
+
+def output_topic(name: str, config: Config, output: str) -> str:
+    """Return the statement for the table of outputs: a topic, in transactions that end with a checkpoint."""
+    sink = {
+        "connector": "kafka",
+        "topic": config["results_topic"],
+        "format": "json",
+        "sink.delivery-guarantee": "exactly-once",
+        "sink.transactional-id-prefix": f"streamgauge-{config['run']}",
+        "properties.transaction.timeout.ms": "600000",
+        **{f"properties.{key}": value for key, value in client_settings(config).items()},
+    }
+    return f"CREATE TEMPORARY TABLE {name} (campaign STRING, `window` BIGINT, {output}) WITH ({options_of(sink)})"
+
+
+def options_of(pairs: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in pairs.items())
 
 
 def client_settings(config: Config) -> dict[str, str]:

@@ -132,14 +132,16 @@ def read(
     checkpoint: Path, *, drops_late: bool, allow_multiple: bool = True, replayed: frozenset[int] = frozenset()
 ) -> BatchLog:
     """Return all batches of a checkpoint or a copy. `complete` is False if something is missing, which `note` names."""
-    notes: list[str] = []
+    unusable: dict[str, list[int]] = {}  # what is wrong -> batches
     plans: dict[int, Planned] = {}
     for batch in numbers(checkpoint / "offsets"):
         try:
             plans[batch] = parse(checkpoint / "offsets" / str(batch))
         except (ValueError, OSError) as error:
-            notes.append(f"offsets/{batch} can't be used: {error}.")
-    notes += _gaps(plans, set(numbers(checkpoint / "commits")))
+            unusable.setdefault(str(error), []).append(batch)
+    notes = [f"offsets/{_short(which)} can't be used: {error}." for error, which in unusable.items()]
+    if plans or not unusable:
+        notes += _gaps(plans, set(numbers(checkpoint / "commits")))
     batches = tuple(
         Batch(
             batch=number,

@@ -4,7 +4,8 @@ The rule is conservative: no correct engine fails it, not even one that writes a
 clock of a cell starts at the first progress line that covers all of the cell's events and, in every partition, an event
 beyond the end of the window by the whole watermark: then the window is closed by any rule. A sink with final results
 may need one step more, as Spark does, whose batch sets the watermark of the next one: its clock starts at the next
-progress line. From then on ten seconds, plus the longest time between two polls, are allowed. If the machine's clock
+progress line. No clock starts before the polls do. From then on ten seconds, plus the longest time between two polls,
+are allowed. If the machine's clock
 was set back during the run, the line's time is assumed to be later by that, which is the most it can be. Without
 progress lines nothing is judged; a cell that is never right is `lost`.
 """
@@ -38,7 +39,7 @@ def check(case: RunFacts) -> CheckResult:
     if odd := _outside(case):
         return _no_moments(case, odd)
     codes, right_ms = _first_right(case)
-    told_ms = _told_ms(case, codes)
+    told_ms = np.maximum(_told_ms(case, codes), case.watched.begun_ms)
     known = told_ms < NEVER
     late_ms = np.where(known, right_ms - case.watched.longest_gap_ms - np.where(known, told_ms, 0), 0)
     rows = np.flatnonzero(late_ms > ALLOWED_MS)

@@ -36,7 +36,7 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
 # They are about a rate, a kill or a control: a check of its own judges whether there was one.
 ABOUT_NOTHING_ELSE = {
     *("ad-impressions", "calm", "steady", "yahoo", "enrichment", "enrichment-calm", "etl", "etl-calm"),
-    *("capping", "capping-calm", "readers-distinct"),
+    *("capping", "capping-calm", "readers-distinct", "readers-join", "readers-join-calm"),
     *("page-visits", "page-visits-sessions-calm"),
 }
 

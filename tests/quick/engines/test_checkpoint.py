@@ -85,6 +85,18 @@ def test_what_is_missing_or_broken_is_named(tmp_path, file, content, said):
     assert said in log.note
 
 
+def test_what_is_wrong_with_all_batches_is_named_once(tmp_path):
+    folder = make(tmp_path, [0] * 8)
+    for batch in range(8):
+        (folder / "offsets" / str(batch)).write_text(offsets_file(0, {}) + "\n{}")
+
+    log = checkpoint.read(folder, drops_late=True)
+
+    assert log.note.startswith("offsets/0, 1, 2, 3, 4 and 3 more can't be used: it has 2 sources")
+    assert log.note.count("can't be used") == 1
+    assert "missing" not in log.note
+
+
 def test_no_batch_at_all_is_not_complete(tmp_path):
     assert not checkpoint.read(tmp_path, drops_late=True).complete
 

@@ -139,7 +139,7 @@ def test_a_lot_that_is_missing_makes_a_plan_unusable(tmp_path):
     log = checkpoint.read(folder, drops_late=True)
 
     assert not log.complete
-    assert "offsets/1 can't be used" in log.note
+    assert "offsets/1, 2 can't be used" in log.note
 
 
 def test_an_event_is_of_the_batch_that_took_it_from_where_it_lies():

@@ -124,6 +124,16 @@ def test_the_period_is_what_it_was_not_what_was_wished():
     assert (looks.errors, looks.first_error, looks.cpu_s, looks.wall_s) == (1, "OSError: gone", 0.25, 0.4)
 
 
+def test_the_time_from_the_start_to_the_first_poll_counts_as_a_period():
+    recorder = Recorder(CAMPAIGNS)
+    recorder.begin(10_000)
+    for at_us in (910_000, 960_000):
+        recorder.unchanged(at_us)
+    looks = recorder.sampled(4, 0.0).looks
+
+    assert (looks.begun_ms, looks.scans, looks.period_max_ms) == (10, 2, 900.0)
+
+
 def test_no_look_at_all_has_no_period():
     looks = Recorder(CAMPAIGNS).sampled(2, 0.0).looks
 

@@ -24,7 +24,7 @@ from workloads.declared.draws import content
 from workloads.declared.fields import time_path
 from workloads.declared.oracle import Oracle
 from workloads.declared.sample import relation, sample
-from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of
+from workloads.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of
 from workloads.readers_distinct.jobs.reference import Readers
 from workloads.registry import codec_of, oracle_of, results_of
 from workloads.shipped import folder_of, shipped

@@ -17,7 +17,6 @@ condition that drops late events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pyflink.common import JobClient
@@ -26,8 +25,8 @@ from pyflink.table.udf import udf
 
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
 from workloads.jobs import flink_sql
-from workloads.jobs.flink_late import is_named, parts_folder
-from workloads.jobs.flink_sql import Column, connection, quoted, source_options, write_larger
+from workloads.jobs.flink_late import is_named, late_table, parts_folder
+from workloads.jobs.flink_sql import Column, connection, options_of, quoted, source_options, write_larger
 from workloads.jobs.run_config import Config
 
 
@@ -58,7 +57,6 @@ PLACE = """
 def table(name: str, config: Config, source: Mapping[str, str], more: str = "") -> str:
     """Return the statement for a table of events. Only events of known ads have a time, and advance the watermark."""
     time_ms = "CASE WHEN campaign_of(ad_id) IS NOT NULL THEN TRY_CAST(event_time AS BIGINT) END"
-    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source.items())
     return f"""
         CREATE TEMPORARY TABLE {name} (
             ad_id STRING,
@@ -68,7 +66,7 @@ def table(name: str, config: Config, source: Mapping[str, str], more: str = "") 
             event_time_ms AS {time_ms},
             happened_at AS TO_TIMESTAMP_LTZ({time_ms}, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ({time_ms} - {config["watermark_ms"]}, 3)
-        ) WITH ({options})
+        ) WITH ({options_of(source)})
     """
 
 
@@ -110,11 +108,6 @@ def events(config: Config, columns: str) -> str:
         FROM impressions
         WHERE event_type IN ({types}) AND event_time_ms >= 0 AND happened_at IS NOT NULL
     """
-
-
-def late_table(folder: Path) -> str:
-    options = f"'connector' = 'filesystem', 'path' = {quoted(folder.as_uri())}, 'format' = 'csv'"
-    return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 
 def redis_writer(config: Config) -> Any:

@@ -15,6 +15,7 @@ from pyflink.common import JobClient
 from workloads.ad_impressions.jobs.flink_ads import prepare_ads
 from workloads.ad_impressions.jobs.flink_cluster import Cluster
 from workloads.ad_impressions.jobs.flink_query import start_query
+from workloads.jobs.flink_late import is_named
 from workloads.jobs.flink_process import (
     FLINK_HOME,
     common_settings,
@@ -58,7 +59,7 @@ def main(config_path: str) -> int:
         cluster.wait_until_ready()
         return start_query(config, settings)
 
-    code = run(config, settings, begin, cluster.keep)
+    code = run(config, settings, begin, cluster.keep, names_late=is_named(config))
     cluster.stop()
     return code
 

@@ -16,9 +16,9 @@ from pyflink.table import DataTypes, EnvironmentSettings
 from pyflink.table.udf import udf
 
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import Column, connection, make_environment, quoted, source_options, write_larger
+from workloads.jobs.flink_sql import Column, connection, make_environment, options_of, source_options, write_larger
+from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 from workloads.jobs.run_config import Config, read_config
-from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
 # A record that is no event lacks a field. `HOP` fails without a time.
 USABLE = """
@@ -55,7 +55,6 @@ def events(config: Config) -> str:
     """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
     and the run's `watermark_ms` means its end. So the watermark is one less.
     """
-    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
     return f"""
         CREATE TEMPORARY TABLE events (
             reader STRING,
@@ -63,7 +62,7 @@ def events(config: Config) -> str:
             read_at BIGINT,
             happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({options})
+        ) WITH ({options_of(source_options(config))})
     """
 
 

@@ -17,12 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import whole_events
 from workloads.jobs.spark_stream import Writer, read_records, start
-from workloads.readers_distinct.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 
 EVENT = "reader string, article string, read_at long"
 

@@ -25,8 +25,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from workloads.jobs import spark_stream
+from workloads.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of, windows_of
 from workloads.jobs.run_config import Config
-from workloads.readers_distinct.jobs.reads import LENGTH_MS, STEP_MS, Reads, pane_of, windows_of
 from workloads.readers_distinct.jobs.spark import make_writer, reads_of
 
 STATE = """

@@ -1,4 +1,4 @@
-"""The pure part of this question's jobs: what one reader read, and the windows that hold it."""
+"""What one reader read, and the windows that hold it: the pure part of the jobs of both questions about readers."""
 
 from __future__ import annotations
 

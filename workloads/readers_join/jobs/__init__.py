@@ -1,0 +1,1 @@
+"""Jobs that join the distinct articles of a sliding window back to the reads."""

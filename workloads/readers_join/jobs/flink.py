@@ -1,0 +1,87 @@
+"""The Flink job: reads, joined with the different articles of their reader in a sliding window, in SQL.
+
+    python flink.py CONFIG.json
+
+The input goes to `HOP` with `COUNT(DISTINCT ...)` and to a join with its result. By the sink a read is joined with the
+window that ends with its second, by an interval of one slide, or with every window that holds it, by an interval of a
+whole window: then it leaves 60 times.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyflink.common import JobClient
+from pyflink.table import DataTypes, EnvironmentSettings
+from pyflink.table.udf import udf
+
+from workloads.jobs.flink_late import late_table, parts_folder
+from workloads.jobs.flink_process import run_embedded
+from workloads.jobs.flink_sql import Column, keyed_source, make_environment, output_topic
+from workloads.jobs.reads import LENGTH_MS, STEP_MS
+from workloads.jobs.run_config import Config, read_config
+
+SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
+INTERVALS = {"newest": SLIDE, "each-window": SIZE}  # by sink, in seconds
+
+# A record that is no event lacks a field.
+WHOLE = """
+CREATE TEMPORARY VIEW whole AS
+SELECT *, read_at - MOD(read_at, 1000) + 1000 AS ends FROM events
+WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
+"""
+# The condition by which a window of one second would drop a read.
+IN_TIME = "CURRENT_WATERMARK(happened_at) IS NULL OR TO_TIMESTAMP_LTZ(ends - 1, 3) > CURRENT_WATERMARK(happened_at)"
+USABLE = f"CREATE TEMPORARY VIEW usable AS SELECT record_key, reader, article, happened_at FROM whole WHERE {IN_TIME}"
+LATE = f"INSERT INTO late SELECT source_partition, source_offset FROM whole WHERE NOT ({IN_TIME})"
+# `window_time` is the last millisecond of the window.
+COUNTED = f"""
+CREATE TEMPORARY VIEW counted AS
+SELECT reader, COUNT(DISTINCT article) AS articles, window_time AS last_ms
+FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
+GROUP BY reader, window_start, window_end, window_time
+"""
+
+
+def start_query(config: Config, settings: dict[str, str]) -> JobClient:
+    tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
+    tables.create_temporary_function("number_of", udf(number_of, result_type=DataTypes.BIGINT(), func_type="pandas"))
+    outputs = output_topic("joined", config, "`output` ROW<articles BIGINT>")
+    for statement in (events(config), outputs, late_table(parts_folder(config)), WHOLE, USABLE, COUNTED):
+        tables.execute_sql(statement)
+    statements = tables.create_statement_set()
+    statements.add_insert_sql(joined(INTERVALS[config["sink"]]))
+    statements.add_insert_sql(LATE)
+    return statements.execute().get_job_client()
+
+
+def events(config: Config) -> str:
+    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
+    and the run's `watermark_ms` means its end. So the watermark is one less.
+    """
+    columns = f"""
+        reader STRING,
+        article STRING,
+        read_at BIGINT,
+        happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
+        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
+    """
+    return keyed_source("events", config, columns)
+
+
+def joined(within_s: int) -> str:
+    return f"""
+        INSERT INTO joined
+        SELECT usable.reader, number_of(record_key), ROW(articles)
+        FROM usable JOIN counted ON usable.reader = counted.reader
+        AND happened_at BETWEEN last_ms - INTERVAL '{within_s - 1}.999' SECOND(2, 3) AND last_ms
+    """
+
+
+def number_of(keys: Column) -> Column:
+    """Return the numbers of events, which are the keys of their records in hexadecimal digits."""
+    return keys.map(lambda key: int(key, 16))
+
+
+if __name__ == "__main__":
+    sys.exit(run_embedded(read_config(sys.argv[1]), start_query, names_late=True))
