@@ -19,14 +19,11 @@ def test_the_reference_takes_lost_places_back_when_it_is_killed(tmp_path):
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
 
-@pytest.mark.parametrize("disorder", ["mobile", "late"])
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ["--engine", "flink", "--duration", "24s", "--rate", "200", "--fault", "kill@offset=50%"],
-        [*SPARK, *in_batches_of(800), "--fault", "kill@c3:batch=3"],
-    ],
-)
+FLINK = ["--engine", "flink", "--duration", "24s", "--rate", "150", "--fault", "kill@offset=50%"]
+SPARK_AT_C3 = [*SPARK, *in_batches_of(800), "--fault", "kill@c3:batch=3"]
+
+
+@pytest.mark.parametrize(("flags", "disorder"), [(FLINK, "mobile"), (SPARK_AT_C3, "mobile"), (SPARK_AT_C3, "late")])
 def test_a_window_is_ranked_once_and_right_after_a_kill(tmp_path, flags, disorder):
     answer = run(tmp_path, "top-pages", *flags, "--disorder", disorder)
 

@@ -83,9 +83,25 @@ class DeclaredCodec:
         """A minimal set of events that have a cell together, a millisecond apart; empty if there is none."""
         if number not in self._groups:
             tried = self._drawn(Lane.of(self._seed, "marks", number).at(np.arange(TRIED)))
-            rows = fewest(TRIED, lambda rows: self._lie({name: column[rows] for name, column in tried.items()}))
+            order = self._nearest(tried)
+            found = fewest(len(order), lambda at: self._lie(_taken(tried, order, at)))
+            rows = sorted(order[at] for at in found)
             self._groups[number] = [{name: int(column[row]) for name, column in tried.items()} for row in rows]
         return self._groups[number]
+
+    def _nearest(self, tried: Columns) -> Sequence[int]:
+        """Return an order of these events. Those of a match come first, which saves most of the queries."""
+        question = self._declaration.question
+        if MATCH not in question.values.values() or question.number != EVENT_ID:
+            return range(TRIED)
+        events = self._events(tried, self._begin_ms + np.arange(TRIED))
+        match, placed = self._oracle.answer(events).slice(0, 1), self._oracle.cells(events)
+        if not len(match):
+            return ()
+        groups = self._declaration.groups(self._seed)
+        own = question.numbered(placed, groups) == question.numbered(match, groups)
+        named = match.column(EVENT_ID)[0].as_py()
+        return sorted(placed.column(EVENT).to_numpy()[own].tolist(), key=lambda row: abs(row - named))
 
     def _lie(self, events: Columns) -> bool:
         """Check if they have a cell. An event that completes no match has one, and is in no answer."""
@@ -185,6 +201,11 @@ def fewest(count: int, lie: Callable[[list[int]], bool]) -> list[int]:
                 at += step
         step //= 2
     return rows
+
+
+def _taken(tried: Columns, order: Sequence[int], at: Sequence[int]) -> Columns:
+    rows = sorted(order[each] for each in at)
+    return {name: column[rows] for name, column in tried.items()}
 
 
 def _length(columns: Columns) -> int:
