@@ -51,6 +51,8 @@ class Kind(StrEnum):
     SUM = "sum"  # a sum of signed numbers: it may fall, and a difference is no number of events
     MONOTONE = "monotone"  # never falls when the set of events grows: distinct, or the largest
     PER_EVENT = "per event"  # the output for one event: present or absent, right or wrong
+    RANKED = "ranked"  # a place among others, or what it is given for; nothing for a cell without a place
+    MATCH = "match"  # 1 for an event that completes a match, which depends on other events; nothing for any other one
 
 
 @dataclass(frozen=True)

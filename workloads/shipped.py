@@ -20,9 +20,11 @@ WORKLOADS = {
     "page_visits": "workloads.page_visits.workload",
     "page_visits_sliding": "workloads.page_visits_sliding.workload",
     "page_visits_sessions": "workloads.page_visits_sessions.workload",
+    "pattern": "workloads.pattern.workload",
     "readers_distinct": "workloads.readers_distinct.workload",
     "readers_join": "workloads.readers_join.workload",
     "readers_late": "workloads.readers_late.workload",
+    "top_pages": "workloads.top_pages.workload",
 }
 
 

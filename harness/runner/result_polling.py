@@ -35,9 +35,10 @@ class ExpectedSentinels:
     def answered(self, seen: Observed) -> int:
         """Return how many of them are answered. One of several windows is an answer, and so is any number that is no
         count: whether it is right is decided by the checks, which a run that never begins would not reach."""
-        if self.value.kind is Kind.COUNT:
+        if self.value.kind in (Kind.COUNT, Kind.MATCH):
             counted, made = sum(map(seen.counts.count, self.cells)), sum(self.cells.values())
-            return counted if made >= self.marks else counted * self.marks // made  # a pair of events makes one row
+            # A pair of events makes one row or one match.
+            return counted if made >= self.marks else counted * self.marks // made
         there = sum(cell in seen.counts or cell in seen.zeros for cell in self.cells)
         return self.marks * there // len(self.cells) if self.value.kind is Kind.PER_EVENT else self.marks * bool(there)
 

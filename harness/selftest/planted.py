@@ -47,7 +47,20 @@ from harness.model import (
     Progress,
     Required,
 )
-from harness.selftest import joins, late_reads, meanwhile, orders, payments, readers, requests, rides, rows, visits
+from harness.selftest import (
+    joins,
+    late_reads,
+    matches,
+    meanwhile,
+    orders,
+    payments,
+    places,
+    readers,
+    requests,
+    rides,
+    rows,
+    visits,
+)
 from harness.selftest.by_hand import (
     BEYOND,
     CAMPAIGNS,
@@ -579,6 +592,8 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "rides": rides.planted,
     "orders": orders.planted,
     "requests": requests.planted,
+    "matches": matches.planted,
+    "places": places.planted,
     "rows": rows.planted,
     "readers": readers.planted,
     "joins": joins.planted,

@@ -83,7 +83,7 @@ def _in_words(kind: str) -> str:
 def _marks(case: RunFacts, row: Mapping[int, int]) -> Iterator[cells.Mark]:
     codes = case.oracle.codes
     wrong = {difference.cell: difference for difference in case.differences}
-    others = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM, Kind.MONOTONE})
+    others = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM, Kind.MONOTONE, Kind.RANKED})
     lost = {difference.cell for difference in case.lacking_events}
     for number, (cell, difference) in enumerate(wrong.items()):
         expected = (

@@ -29,9 +29,10 @@ def test_every_exact_way_is_right_after_a_kill(tmp_path, engine, sink, more):
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
 
 
-def test_flink_is_right_after_a_kill(tmp_path):
+@pytest.mark.parametrize("sink", ["absolute", "stream"])
+def test_flink_is_right_after_a_kill(tmp_path, sink):
     """It leaves no list of what it dropped, so there is slack."""
-    answer = run(tmp_path, "readers-distinct", "--engine", "flink", *SHORT, *HALF_WAY)
+    answer = run(tmp_path, "readers-distinct", "--engine", "flink", "--sink", sink, *SHORT, *HALF_WAY)
 
     assert answer["verdict"] == "PASS", answer["sentence"]
 

@@ -111,7 +111,7 @@ def _check_counts(question: Question, placed: int, answer: pa.Table) -> None:
                 f'{FOLD_SQL} gives {name}, which [oracle.values] calls a "count": on a sample of events the counts add '
                 f"up to {counted:,}, and {CELLS_SQL} gives {placed:,} rows. A count is of every row of its cell, and "
                 f'no cell is left out. Put a filter into {CELLS_SQL}. Write "monotone" for what can only grow, such as '
-                "a number of different ones. A ranking, such as the first n or the last, can't be judged yet."
+                'a number of different ones, and "ranked" for a place among others, such as the first n.'
             )
 
 

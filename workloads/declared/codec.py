@@ -17,7 +17,7 @@ from workloads.declared.arrow import Arrow
 from workloads.declared.declaration import Declaration
 from workloads.declared.draws import content, names
 from workloads.declared.fields import Named, Time, leaves, time_path
-from workloads.declared.oracle import EVENT, EVENT_ID, Oracle
+from workloads.declared.oracle import EVENT, EVENT_ID, MATCH, Oracle
 from workloads.sentinels import SOME_DAY_MS, TRIED
 
 TIME, ID = "event_time_ms", "event_id"  # columns of a log
@@ -59,13 +59,13 @@ class DeclaredCodec:
         placed = self._placed(content)
         return np.isin(np.arange(_length(content)), placed.column(EVENT).to_numpy())
 
-    def _placed(self, content: Columns, times_ms: Ints | None = None) -> pa.Table:
-        """Events of this content and their cells. Without times, all events are at the beginning of a window."""
-        numbers = np.arange(_length(content))
-        at_once = np.full(len(numbers), self._begin_ms)
-        columns = {**content, TIME: at_once if times_ms is None else times_ms}
-        events = relation(self._declaration, self._seed, columns, numbers)
-        return Oracle(self._declaration.question, self._tables).cells(events)
+    def _placed(self, content: Columns) -> pa.Table:
+        """Events of this content and their cells, all at the beginning of a window."""
+        return self._oracle.cells(self._events(content, np.full(_length(content), self._begin_ms)))
+
+    def _events(self, content: Columns, times_ms: Ints) -> pa.Table:
+        numbers = np.arange(len(times_ms))
+        return relation(self._declaration, self._seed, {**content, TIME: times_ms}, numbers)
 
     @cached_property
     def mark_size(self) -> int:
@@ -88,7 +88,11 @@ class DeclaredCodec:
         return self._groups[number]
 
     def _lie(self, events: Columns) -> bool:
-        return len(self._placed(events, self._begin_ms + np.arange(_length(events)))) > 0
+        """Check if they have a cell. An event that completes no match has one, and is in no answer."""
+        together = self._events(events, self._begin_ms + np.arange(_length(events)))
+        if MATCH in self._declaration.question.values.values():
+            return len(self._oracle.answer(together)) > 0
+        return len(self._oracle.cells(together)) > 0
 
     def _alone(self, mark: Sentinel) -> Mapping[str, int]:
         """A sentinel record with the texts of its key, in a cell if any tried event has one."""
@@ -136,8 +140,8 @@ class DeclaredCodec:
         return {path: self._arrow.known(path, log[column_of(path)], held) for path in self._fields}
 
     @cached_property
-    def _tables(self) -> dict[str, pa.Table]:
-        return self._declaration.relations(self._seed)
+    def _oracle(self) -> Oracle:
+        return Oracle(self._declaration.question, self._declaration.relations(self._seed))
 
     def _in_cells(self, draws: Draws) -> Columns:
         """One event per draw that belongs to a cell, if one of the tried events does."""

@@ -26,13 +26,16 @@ from workloads.declared.sandbox import DEADLINE_S, GIVEN, MEMORY_MIB, Sandbox
 
 EVENTS, CELLS = "events", "cells"  # relations
 EVENT, EVENT_ID, OPENS, CLOSES = "event", "event_id", "opens", "closes"
-COUNT, SUM, MONOTONE, PER_EVENT = "count", "sum", "monotone", "per event"
+COUNT, SUM, MONOTONE, PER_EVENT, MATCH = "count", "sum", "monotone", "per event", "match"
+RANKED = "ranked"
 # What each kind of value is, which decides what a wrong one can show; in Markdown.
 KINDS: Mapping[str, str] = {
     COUNT: "the number of rows of the cell, so a surplus is a number of events",
     SUM: "a sum of numbers that may be negative, so it may fall during the run",
     MONOTONE: "never less for more events, and at least 1 in each cell: a distinct count or a maximum",
     PER_EVENT: f"one value for each event, whose cell is named by `{EVENT_ID}`",
+    RANKED: "a place among others, or the number that it is given for; the fold has no row for what has no place",
+    MATCH: "1 for a match, which several events make and one of them names; the fold has no row where there is none",
 }
 CELLS_SQL, FOLD_SQL = "[oracle] cells", "[oracle] fold"
 WHOLE = frozenset(
@@ -256,6 +259,7 @@ def answered_twice(
         other = other.set_column(at, OPENS, pc.subtract(other.column(OPENS), question.step_ms))
     if one.equals(other):
         _check_grown(question, one)
+        _check_once(question, one)
         return one
     raise MistakeError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
 
@@ -269,6 +273,16 @@ def _check_grown(question: Question, answer: pa.Table) -> None:
                 f"{FOLD_SQL} gives the cell {_row(small.select(list(question.keys)))} the {name} "
                 f"{small.column(name)[0].as_py()}; a monotone value is 1 or more wherever there is anything, since it "
                 f"grows from nothing. Add something to it, as of max(celsius) + 100, here and in the job."
+            )
+
+
+def _check_once(question: Question, answer: pa.Table) -> None:
+    for name in (name for name, kind in question.values.items() if kind == MATCH):
+        several = answer.filter(pc.not_equal(answer.column(name), 1))
+        if len(several):
+            raise MistakeError(
+                f"{FOLD_SQL} gives the cell {_row(several.select(list(question.keys)))} the {name} "
+                f"{several.column(name)[0].as_py()}; a match is there once: 1, and no row without one."
             )
 
 

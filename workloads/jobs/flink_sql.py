@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyflink.common import Configuration
-from pyflink.table import TableEnvironment
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.table import StreamTableEnvironment, TableEnvironment
 from redis import Redis
 
 from workloads.jobs.progress_log import now_ms
@@ -22,14 +23,29 @@ KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.ap
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
 
 
+WRITTEN = "CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')"
+
+
 def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:
     """Return an environment with `written`, the table for totals that a function has written to Redis."""
+    tables = TableEnvironment.create(mode.with_configuration(configuration_of(settings)).build())
+    tables.execute_sql(WRITTEN)
+    return tables
+
+
+def make_stream_environment(settings: dict[str, str]) -> StreamTableEnvironment:
+    """Return one whose tables can become streams and back."""
+    streams = StreamExecutionEnvironment.get_execution_environment(configuration_of(settings))
+    tables = StreamTableEnvironment.create(streams)
+    tables.execute_sql(WRITTEN)
+    return tables
+
+
+def configuration_of(settings: dict[str, str]) -> Configuration:
     configuration = Configuration()
     for key, value in settings.items():
         configuration.set_string(key, value)
-    tables = TableEnvironment.create(mode.with_configuration(configuration).build())
-    tables.execute_sql("CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')")
-    return tables
+    return configuration
 
 
 def source_options(config: Config) -> dict[str, str]:
@@ -56,7 +72,12 @@ def keyed_source(name: str, config: Config, columns: str) -> str:
 
 
 def output_topic(name: str, config: Config, output: str) -> str:
-    """Return the statement for the table of outputs: a topic, in transactions that end with a checkpoint."""
+    """Return the statement for the table of outputs of events."""
+    return results_table(name, config, f"campaign STRING, `window` BIGINT, {output}")
+
+
+def results_table(name: str, config: Config, columns: str) -> str:
+    """Return the statement for the table of results: a topic, in transactions that end with a checkpoint."""
     sink = {
         "connector": "kafka",
         "topic": config["results_topic"],
@@ -66,7 +87,7 @@ def output_topic(name: str, config: Config, output: str) -> str:
         "properties.transaction.timeout.ms": "600000",
         **{f"properties.{key}": value for key, value in client_settings(config).items()},
     }
-    return f"CREATE TEMPORARY TABLE {name} (campaign STRING, `window` BIGINT, {output}) WITH ({options_of(sink)})"
+    return f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({options_of(sink)})"
 
 
 def options_of(pairs: Mapping[str, str]) -> str:

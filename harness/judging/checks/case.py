@@ -166,8 +166,18 @@ class RunFacts:
 
         A value that is no count is not judged in a cell in which tape and log disagree.
         """
-        found = [] if self.results_unread else self.allowed.differences(self.observed.counts)
+        found = [] if self.results_unread or self.unbounded else self.allowed.differences(self.observed.counts)
         return [each for each in found if each.cell not in self.unsure]
+
+    @cached_property
+    def unbounded(self) -> bool:
+        """True if it is unknown which late events the engine dropped, and the question has matches or places.
+
+        A dropped event may take a match or a place away, and give another one. So neither all events nor those that are
+        surely in time give a bound.
+        """
+        depend = any(value.kind in (Kind.MATCH, Kind.RANKED) for value in self.oracle.values)
+        return depend and self.drops_late and not self.exact and bool(self.permitted.any())
 
     def differences_of(self, kinds: Collection[Kind]) -> list[Difference]:
         such = self.are(np.array([each.cell for each in self.differences], dtype=np.int64), kinds)
@@ -204,7 +214,7 @@ class RunFacts:
 
     def is_empty(self, cell: int) -> bool:
         """Return True if no event of the log may have been counted in the cell. A sum of 0 may include many events."""
-        if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE})[0]:
+        if self.are(np.array([cell]), {Kind.COUNT, Kind.MONOTONE, Kind.MATCH, Kind.RANKED})[0]:
             return not self.allowed.may.count(cell)
         return not (self.oracle.merges and self.allowed.may.count(cell)) and not self.rows_of(cell).any()
 
@@ -370,7 +380,12 @@ class RunFacts:
         return tuple(self.witness(d) for d in ranked[:EXAMPLES])
 
     def events_said(self, count: int, one: str = "", several: str = "") -> str:
-        """Format `3 events are`. If windows overlap, cells only show how often events count, not their number."""
+        """Format `3 events are`. If windows overlap, cells only show how often events count, not their number.
+
+        A question of matches counts these and no events.
+        """
+        if any(value.kind is Kind.MATCH for value in self.oracle.values):
+            return many(count, f"match{one}", f"matches{several}")
         if self.counts_of_event == 1:
             return many(count, f"event{one}", f"events{several}")
         return many(count, f"count of events{one}", f"counts of events{several}")

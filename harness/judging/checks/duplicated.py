@@ -13,7 +13,7 @@ from harness.evidence.ledger import Difference, Ledger
 from harness.evidence.observed import NO_BATCH
 from harness.judging.checks import removed, reruns, seam
 from harness.judging.checks.case import RunFacts, failed, join
-from harness.judging.checks.kinds import COUNTS
+from harness.judging.checks.kinds import COUNTS, TIMES
 from harness.model import CheckResult, Outcome
 from harness.util.texts import clock, many
 from workloads.base import Kind
@@ -22,7 +22,7 @@ FEW = 0.1  # of the windows may hold a maximum that is wrong for another reason
 
 
 def check(case: RunFacts) -> CheckResult:
-    over = [d for d in case.differences_of(COUNTS) if d.surplus > 0 and d.may > 0]
+    over = [d for d in case.differences_of(TIMES) if d.surplus > 0 and d.may > 0]
     if not over:
         return CheckResult("duplicated", Outcome.PASS, "no cell holds too many")
     surplus = sum(d.surplus for d in over)

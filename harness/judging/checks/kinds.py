@@ -12,13 +12,14 @@ from harness.model import CheckResult, Outcome
 from workloads.base import Kind
 
 COUNTS = frozenset({Kind.COUNT})
+TIMES = COUNTS | {Kind.MATCH}  # how often something came
 GROWING = frozenset({Kind.COUNT, Kind.MONOTONE})
-SUMS = frozenset({Kind.SUM, Kind.PER_EVENT})
+SUMS = frozenset({Kind.SUM, Kind.PER_EVENT, Kind.RANKED})
 OTHERS = SUMS | {Kind.MONOTONE}
 # The kinds of values that a check judges, and why no others.
 ASKED = {
-    "lost": (GROWING, "a difference of it does not show how many events are missing"),
-    "duplicated": (COUNTS, "an event that counts twice does not raise it"),
+    "lost": (GROWING | TIMES, "a difference of it does not show how many events are missing"),
+    "duplicated": (TIMES, "an event that counts twice does not raise it"),
     "wrong": (OTHERS, "it is judged by `lost` and `duplicated`"),
     "unaccounted": (COUNTS, "it does not count events"),
     "masked": (COUNTS, "it does not count events"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from harness.evidence.ledger import Difference, Ledger
 from harness.judging.checks import explained, removed, reruns, seam
 from harness.judging.checks.case import RunFacts, failed
-from harness.judging.checks.kinds import COUNTS
+from harness.judging.checks.kinds import COUNTS, TIMES
 from harness.model import CheckResult, Outcome
 from harness.util.integers import parse_int64
 from harness.util.texts import many
 
 
 def check(case: RunFacts) -> CheckResult:
-    short = [d for d in case.differences_of(COUNTS) if d.surplus < 0 and d.may > 0]
+    short = [d for d in case.differences_of(TIMES) if d.surplus < 0 and d.may > 0]
     few = case.lacking_events
     if not short and not few:
         return CheckResult("lost", Outcome.PASS, "no cell holds too few")
@@ -20,7 +20,7 @@ def check(case: RunFacts) -> CheckResult:
         # Events that an engine has not reached are not lost, only unseen; the check `engine` fails the run.
         sentence = f"{_missing(case, short, few, 'unseen in')}: the engine is {case.engine.state}"
         return CheckResult("lost", Outcome.UNKNOWN, sentence, count=_count(short, few), blame="engine")
-    if not short:
+    if not short or not case.differences_of(COUNTS):  # neither maxima nor matches show which events are missing
         return _failed(case, short, few, explained.by_names(case))
     cause, word = _cause(case, short), "lost"
     if not cause and (cause := explained.by_restart(case)):

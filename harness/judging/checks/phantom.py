@@ -12,6 +12,7 @@ from harness.evidence.observed import Glitch, Stray, Watched
 from harness.judging.checks.case import EXAMPLES, RunFacts, counted, failed, join
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.texts import many
+from workloads.base import Kind
 
 QUOTES = ("'", '"')
 LONG_ENOUGH = 3  # characters: a common prefix of this length is no accident
@@ -26,7 +27,7 @@ def check(case: RunFacts) -> CheckResult:
     found = len(windows) + len(zeros) + len(unknown) + len(orphans) + len(visitors)
     if not found:
         return CheckResult("phantom", Outcome.PASS, "no unexpected campaign or window")
-    sentence = "; ".join([*_in_the_end(windows, zeros, unknown, orphans), *_for_a_while(case, visitors)])
+    sentence = "; ".join([*_in_the_end(case, windows, zeros, unknown, orphans), *_for_a_while(case, visitors)])
     witnesses = (
         *case.witnesses(windows),
         *(_empty(case, cell) for cell in zeros[:EXAMPLES]),
@@ -38,11 +39,21 @@ def check(case: RunFacts) -> CheckResult:
 
 
 def _in_the_end(
-    windows: Sequence[Difference], zeros: Sequence[int], unknown: Sequence[Stray], orphans: Sequence[Stray]
+    case: RunFacts,
+    windows: Sequence[Difference],
+    zeros: Sequence[int],
+    unknown: Sequence[Stray],
+    orphans: Sequence[Stray],
 ) -> list[str]:
     parts = []
-    if windows:
-        parts.append(f"{many(len(windows), 'cell')} in which no event lies")
+    cells = np.array([d.cell for d in windows], dtype=np.int64)
+    matches, ranked = (int(case.are(cells, {kind}).sum()) for kind in (Kind.MATCH, Kind.RANKED))
+    if matches:
+        parts.append(f"{many(matches, 'match that its events do', 'matches that their events do')} not make")
+    if ranked:
+        parts.append(f"{many(ranked, 'value')} of what has no place")
+    if others := len(windows) - matches - ranked:
+        parts.append(f"{many(others, 'cell')} in which no event lies")
     if zeros:
         parts.append(f"{many(len(zeros), 'count')} of 0 in cells in which no event lies")
     if unknown:
@@ -82,17 +93,19 @@ def _visitors(case: RunFacts) -> list[Glitch]:
         return []
     seen, codes = case.watched, case.watched.cell
     known = {*case.log_ledger, *case.tape_ledger, *case.observed.counts, *case.observed.zeros}
-    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)) & ~_of_one_event(case, codes))
+    unknown = np.flatnonzero(~np.isin(codes, np.array([*known], dtype=np.int64)) & ~_explained_then(case, codes))
     cells = [unknown[codes[unknown] == code] for code in np.unique(codes[unknown])]
     visits = [_visit(case, seen, rows) for rows in cells]
     return [*visits, *(each for each in seen.strangers if each.until_us is not None)]
 
 
-def _of_one_event(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Select former cells that have merged: until an earlier event came, each of their events could be the first."""
-    if not case.oracle.merges:
-        return np.zeros(len(codes), dtype=np.bool_)
-    return np.isin(codes, case.events.cell)
+def _explained_then(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Select cells with events that later ones took out of the results. A session may have merged with an earlier one:
+    until then, each of its events could be the first. And what had a place may have lost it.
+    """
+    if case.oracle.merges:
+        return np.isin(codes, case.events.cell)
+    return case.are(codes, {Kind.RANKED}) & np.isin(codes, case.events.cell)
 
 
 def _visit(case: RunFacts, seen: Watched, rows: NDArray[np.intp]) -> Glitch:

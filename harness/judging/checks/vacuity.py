@@ -37,6 +37,11 @@ def _reasons(case: RunFacts) -> Iterator[str]:
         yield "the Kafka log holds no event that has to be counted"
     elif int(case.events.time_ms.max()) < int(case.events.closes_ms.min()) != NEVER:
         yield "no window ever closed"
+    elif case.unbounded:
+        yield (
+            "a match or a place depends on each event, and the engine left no list of the events that it dropped as "
+            "late: let it name them, or keep them"
+        )
     elif case.seam and case.seam.until_ms is None and (cells := seam.on_both_sides(case)) < FEWEST_CELLS:
         yield f"{cells} cells have events in files and in Kafka, and fewer than {FEWEST_CELLS} prove nothing"
     else:

@@ -50,7 +50,11 @@ def _as_another(case: RunFacts, wrong: list[Difference], own: int) -> str:
     """Name the other value that each of these cells holds instead, such as all events instead of distinct ones."""
     for number, other in enumerate(case.oracle.values):
         there = [case.beside(d.cell, number) for d in wrong] if number != own else []
-        if there and all(case.observed.counts.count(c) == d.seen for c, d in zip(there, wrong, strict=True)):
+        if (
+            there
+            and any(d.seen for d in wrong)
+            and all(case.observed.counts.count(c) == d.seen for c, d in zip(there, wrong, strict=True))
+        ):
             return f" (each is the number of {other.name})"
     return ""
 

@@ -100,15 +100,16 @@ def collect(run: StoredRun) -> Evidence:
 def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable]) -> Evidence:
     """Collect the evidence for a question and its countable events, and keep only the necessary columns."""
     samples, looked, log = run.samples, _looked(run.store), counted()
+    expected = _expected(oracle, log)
     spec, epoch_ms = run.spec, run.epoch_ms
     marks = set(log.events.cell[_is_mark(log)].tolist())
-    log = log.only(_can_be_measured(oracle, log, sampled_keys(spec.tape)))
+    log = log.only(_can_be_measured(oracle, log, sampled_keys(spec.tape), expected))
     known, due_us, sent_us = Sending(run.schedule, epoch_ms, run.sends).of(log.events)
     counts = known & ~log.dropped
     log, due_us, sent_us = log.only(counts), picked(due_us, counts), picked(sent_us, counts)
     codes, cell = numbered(log.events.cell)
     turn, mark = _turn(log, spec), _is_mark(log)
-    cells = _cells(run, oracle, log, codes, cell)
+    cells = _cells(run, oracle, log, codes, cell, expected=expected)
     del log
     run.let_go_of_events()
     order = grouped(cell)
@@ -155,8 +156,10 @@ def _is_mark(log: Countable) -> Mask:
     return np.asarray(log.events.id >= MARK_SERVER << INDEX_BITS)  # no server has a larger number
 
 
-def _cells(run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: NDArray[np.int32]) -> Cells:
-    """A cell is right if it holds all its events, or, if some may have been dropped, at least the others."""
+def _cells(
+    run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: NDArray[np.int32], *, expected: Ledger
+) -> Cells:
+    """A count is right if it holds all its events, or, if some may have been dropped, at least the others."""
     observed, most = run.observed.counts, np.iinfo(np.int64).max
     count = sizes(cell, len(codes))
     sure = log.exact or run.claim.late == "keep"
@@ -164,26 +167,37 @@ def _cells(run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: ND
     seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
     final, counts = np.where((least <= seen) & (seen <= count), seen, WRONG), _are(oracle, codes, Kind.COUNT)
     if not counts.all():
-        final = np.where(counts, final, _right(codes, folded(oracle, log.events), observed))
+        final = np.where(counts, final, _right(codes, expected, observed))
     marked = sizes(cell[_is_mark(log)], len(codes)) > 0
     return Cells(oracle.codes.keys(codes), count, final, marked, counts, codes)
 
 
+def _expected(oracle: Oracle, log: Countable) -> Ledger:
+    """Return the values that are no counts. They may depend on events that are not measured themselves."""
+    if all(value.kind is Kind.COUNT for value in oracle.values):
+        return Ledger()
+    return folded(oracle, log.events, ~log.dropped)
+
+
 def _right(codes: Ints, expected: Ledger, observed: Ledger) -> Ints:
-    """Compare values that are no counts with the fold of all events that count."""
+    """Compare values that are no counts with the expected ones."""
     pairs = ((expected.count(code), observed.count(code)) for code in codes.tolist())
     return np.array([seen if seen == value else WRONG for value, seen in pairs], dtype=np.int64)
 
 
-def _are(oracle: Oracle, codes: Ints, kind: Kind) -> Mask:
-    such = np.array([value.kind is kind for value in oracle.values])
+def _are(oracle: Oracle, codes: Ints, *kinds: Kind) -> Mask:
+    such = np.array([value.kind in kinds for value in oracle.values])
     return np.asarray(such[oracle.codes.keys(codes) // oracle.groups])
 
 
-def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int]) -> Mask:
-    """Select events of polled keys. For a value that may fall it is unknown when an event became visible."""
+def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int], expected: Ledger) -> Mask:
+    """Select events of polled keys. For a value that may fall it is unknown when an event became visible, and an event
+    that completes no match is not seen.
+    """
     codes, cell = numbered(log.events.cell)
-    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM)
+    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM, Kind.RANKED)
+    if any(value.kind is Kind.MATCH for value in oracle.values):
+        can &= np.isin(codes, expected.cells)
     return np.asarray(can[cell])
 
 

@@ -37,6 +37,7 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
 ABOUT_NOTHING_ELSE = {
     *("ad-impressions", "calm", "steady", "yahoo", "enrichment", "enrichment-calm", "etl", "etl-calm"),
     *("capping", "capping-calm", "readers-distinct", "readers-join", "readers-join-calm"),
+    *("pattern", "pattern-calm", "top-pages", "top-pages-calm"),
     *("page-visits", "page-visits-sessions-calm"),
 }
 

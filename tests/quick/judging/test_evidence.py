@@ -50,7 +50,7 @@ def test_a_cell_may_lack_what_may_have_been_dropped_and_nobody_named(exact, late
     run: Any = SimpleNamespace(observed=SimpleNamespace(counts=held), claim=SimpleNamespace(late=late))
     codes, cell = numbered(EVENTS.cell)
 
-    cells = evidence._cells(cast(StoredRun, run), ORACLE, counted(late=2, exact=exact), codes, cell)
+    cells = evidence._cells(cast(StoredRun, run), ORACLE, counted(late=2, exact=exact), codes, cell, expected=Ledger())
 
     final = cells.final[codes.tolist().index(code)]
     assert final == (held.count(code) if right else WRONG)

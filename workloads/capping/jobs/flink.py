@@ -16,15 +16,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from pyflink.common import Configuration, JobClient, Row, Types
-from pyflink.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from pyflink.common import JobClient, Row, Types
+from pyflink.datastream import KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import ValueStateDescriptor
-from pyflink.table import StreamTableEnvironment
 
 from workloads.capping.jobs.capped import Cap, User, read_caps
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import keyed_source, output_topic
+from workloads.jobs.flink_sql import keyed_source, make_stream_environment, output_topic
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, read_config
 
@@ -84,10 +83,7 @@ class Capping(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
-    configuration = Configuration()
-    for key, value in settings.items():
-        configuration.set_string(key, value)
-    tables = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment(configuration))
+    tables = make_stream_environment(settings)
     actions = output_topic("actions", config, "`output` ROW<`action` INT, shown INT>")
     for statement in (requests(config), actions, late_table(parts_folder(config))):
         tables.execute_sql(statement)

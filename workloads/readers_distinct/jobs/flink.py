@@ -1,9 +1,10 @@
-"""The Flink job: different articles of each reader in a sliding window, by SQL.
+"""The Flink job: different articles of each reader in a sliding window, by SQL or by a process function.
 
     python flink.py CONFIG.json
 
-`HOP` with `COUNT(DISTINCT ...)`. Flink keeps the articles of each pane of a second once, and
-unites 60 panes when a window is over. So a window is answered once, when the watermark has passed it.
+In SQL it is `HOP` with `COUNT(DISTINCT ...)`: Flink keeps the articles of each pane of a second once, and unites 60
+panes when a window is over. So a window is answered once, when the watermark has passed it. The sink `stream` does the
+same by hand, on the DataStream API.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ from pyflink.table import DataTypes, EnvironmentSettings
 from pyflink.table.udf import udf
 
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import Column, connection, make_environment, options_of, source_options, write_larger
+from workloads.jobs.flink_sql import (
+    Column,
+    connection,
+    make_environment,
+    make_stream_environment,
+    options_of,
+    source_options,
+    write_larger,
+)
 from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
 from workloads.jobs.run_config import Config, read_config
+from workloads.readers_distinct.jobs.flink_stream import counted
 
 # A record that is no event lacks a field. `HOP` fails without a time.
 USABLE = """
@@ -29,26 +39,32 @@ WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
 SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
 # `reads` is a reserved word.
 COUNTED = f"""
-INSERT INTO written
-SELECT to_redis(reader, 1000 * opens, `reads`, articles)
-FROM (
-    SELECT
-        reader,
-        CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_start) AS BIGINT) AS opens,
-        COUNT(*) AS `reads`,
-        COUNT(DISTINCT article) AS articles
-    FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
-    GROUP BY reader, window_start, window_end
-)
+CREATE TEMPORARY VIEW counted AS
+SELECT
+    reader,
+    1000 * CAST(TIMESTAMPDIFF(SECOND, TIMESTAMP '1970-01-01 00:00:00', window_start) AS BIGINT) AS opens,
+    COUNT(*) AS `reads`,
+    COUNT(DISTINCT article) AS articles
+FROM TABLE(HOP(TABLE usable, DESCRIPTOR(happened_at), INTERVAL '{SLIDE}' SECOND, INTERVAL '{SIZE}' SECOND))
+GROUP BY reader, window_start, window_end
 """
+WRITTEN = "INSERT INTO written SELECT to_redis(reader, opens, `reads`, articles) FROM counted"
+STREAM = "stream"  # a sink
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
-    tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
+    is_stream = config["sink"] == STREAM
+    mode = EnvironmentSettings.new_instance().in_streaming_mode()
+    tables = make_stream_environment(settings) if is_stream else make_environment(mode, settings)
     tables.create_temporary_function("to_redis", redis_writer(config))
     tables.execute_sql(events(config))
     tables.execute_sql(USABLE)
-    return tables.execute_sql(COUNTED).get_job_client()
+    if is_stream:
+        reads = tables.to_data_stream(tables.sql_query("SELECT reader, article, read_at, happened_at FROM usable"))
+        tables.create_temporary_view("counted", counted(reads))
+    else:
+        tables.execute_sql(COUNTED)
+    return tables.execute_sql(WRITTEN).get_job_client()
 
 
 def events(config: Config) -> str:

@@ -1,0 +1,327 @@
+"""Patterns: jobs, plain words and the oracle agree, whatever is killed, and planted mistakes have their names."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from redis import Redis
+from redis.client import Pipeline
+
+from harness.evidence.observed import folded
+from harness.judging.judge import conclude
+from harness.model import UsageError
+from harness.selftest import matches as planted
+from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.declared import in_cells
+from harness.selftest.drive import expected
+from harness.selftest.pattern_model import matches
+from harness.selftest.report import words_of
+from tests.quick.workloads.test_enrichment import OneUser
+from tests.quick.workloads.test_page_visits import Planned
+from workloads.declared import checked
+from workloads.declared.declaration import unsealed
+from workloads.declared.oracle import Limits, Oracle
+from workloads.pattern.jobs.matched import LARGE_FROM, SMALL_BELOW, WITHIN_MS, Card, Match, is_asked
+from workloads.pattern.jobs.reference import CARDS, NEWEST, Payments, Record
+from workloads.pattern.jobs.spark_tws import Pattern
+from workloads.registry import codec_of, oracle_of, results_of
+from workloads.sentinels import as_events, group_of
+from workloads.shipped import folder_of
+
+SENT = planted.payments()
+OF_CARDS = {f"card-{card + 1}": payments for card, payments in planted.of_cards(SENT).items()}
+ALLOWED_MS = 10_000
+
+
+def test_the_numbers_of_the_jobs_are_those_of_the_planted_payments():
+    assert (100 * SMALL_BELOW, 100 * LARGE_FROM) == (planted.CENTS_BELOW, planted.CENTS_FROM)
+    assert WITHIN_MS == planted.WITHIN_MS
+
+
+def test_a_large_payment_matches_its_neighbour_if_that_is_small_and_near():
+    paid = [(0, 1, True), (0, 2, True), (999, 3, False), (1000, 4, False)]
+    too_far = [(5000, 5, True), (6000, 6, False), (6000, 8, False), (6000, 7, True)]
+
+    assert matches(reversed([*paid, *too_far, *paid]), 1000) == {3: 2, 8: 7}
+    assert matches(too_far, 1001) == {6: 5, 8: 7}
+
+
+class TimersUnderCrashes(RuleBasedStateMachine):
+    """One card in micro-batches. Each commits its input, its watermark, the state and the matches together, or is lost
+    by a crash before that and comes again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paid = 0
+        self.accepted: list[tuple[int, int, bool]] = []
+        self.matches: list[Match] = []
+        self.state: tuple[Any, ...] = (0, 0, ())  # as it lies in a checkpoint
+        self.watermark = 0
+        self.batch: tuple[list[tuple[int, int, bool]], int] | None = None  # one that is planned and not committed
+
+    def ran(self, batch: tuple[list[tuple[int, int, bool]], int]) -> tuple[Card, list[Match]]:
+        card = Card(*self.state)
+        paid, watermark = batch
+        for payment in paid:
+            if payment[0] > self.watermark:
+                card.pay(payment)
+        return card, card.fire(watermark)
+
+    @precondition(lambda self: self.batch is None)
+    @rule(data=st.data(), forward=st.integers(0, 2 * WITHIN_MS))
+    def plan(self, data: Any, forward: int) -> None:
+        # Few different times, of which some are as far apart as the bound.
+        times = st.integers(max(self.watermark - 5, 1) // 250, (self.watermark + 3 * WITHIN_MS) // 250)
+        drawn = data.draw(st.lists(st.tuples(times, st.booleans()), max_size=6))
+        paid = [(max(1, 250 * at), self.paid + n, small) for n, (at, small) in enumerate(drawn)]
+        self.paid += len(paid)
+        waiting = [payment for payment in self.accepted if payment[0] > self.watermark]
+        copies = data.draw(st.lists(st.sampled_from(waiting), max_size=2)) if waiting else []
+        self.batch = [*paid, *copies], self.watermark + forward
+
+    @precondition(lambda self: self.batch is not None)
+    @rule()
+    def crash(self) -> None:
+        """The state of the last commit is left, so that nothing that this batch did is known."""
+        assert self.batch
+        self.ran(self.batch)
+
+    @precondition(lambda self: self.batch is not None)
+    @rule()
+    def commit(self) -> None:
+        assert self.batch
+        card, found = self.ran(self.batch)
+        self.accepted += [payment for payment in self.batch[0] if payment[0] > self.watermark]
+        self.matches += found
+        self.state = card.small_at, card.small, tuple(card.waiting)
+        _, self.watermark = self.batch
+        self.batch = None
+
+    @invariant()
+    def each_match_that_the_watermark_has_passed_came_once_in_order_as_the_model_says(self) -> None:
+        due = sorted(payment for payment in self.accepted if payment[0] <= self.watermark)
+        right = matches(due, WITHIN_MS)
+        assert self.matches == [
+            Match(right[event], event) for event in dict.fromkeys(event for _, event, _ in due) if event in right
+        ]
+
+    @invariant()
+    def no_timer_is_behind_the_watermark_and_an_idle_card_has_no_state(self) -> None:
+        card = Card(*self.state)
+        assert card.next_ms is None or card.next_ms > self.watermark
+        assert card.next_ms is not None or card.small == 0
+
+
+TimersUnderCrashes.TestCase.settings = settings(stateful_step_count=30)
+TestTimersUnderCrashes = TimersUnderCrashes.TestCase
+
+
+class Store:
+    """Redis for one job: hashes, which a transaction changes."""
+
+    def __init__(self) -> None:
+        self.hashes: dict[str, dict[str, Any]] = {}
+
+    def hgetall(self, key: str) -> dict[str, str]:
+        return {field: str(value) for field, value in self.hashes.get(key, {}).items()}
+
+    def hset(self, key: str, field: Any = None, value: Any = None, mapping: Any = None) -> None:
+        self.hashes.setdefault(key, {}).update(mapping or {field: value})
+
+    def hincrby(self, key: str, field: str, by: int) -> None:
+        self.hset(key, field, int(self.hashes.get(key, {}).get(field, 0)) + by)
+
+    def results(self) -> dict[tuple[str, int], int]:
+        """Return the values of all cells."""
+        found = {key: each for key, each in self.hashes.items() if not key.startswith(("reference:", "updated:"))}
+        return {(key, int(field)): int(value) for key, each in found.items() for field, value in each.items()}
+
+
+class Transaction(Store):
+    """Changes that are not in the store yet."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.hashes = {key: dict(each) for key, each in store.hashes.items()}
+
+
+def in_records(seed):
+    """Return the records of two partitions, out of order as far as the watermark allows, and one that ends each."""
+    draw = random.Random(seed)
+    values = [*codec_of(planted.ASKED.tape).write(Planned(SENT), EPOCH_MS)]
+    rows = list(zip(SENT["event_time_ms"].tolist(), SENT["event_id"].tolist(), values, strict=True))
+    rows.sort(key=lambda row: row[0] + draw.randrange(ALLOWED_MS))
+    records = [Record(at % 2, at // 2, f"{event:012x}".encode(), value) for at, (_, event, value) in enumerate(rows)]
+    end = json.dumps({"card": "card-50", "amount": 60, "paid_at": 2 * EPOCH_MS}).encode()
+    return [*records, *(Record(partition, len(rows), b"0" * 12, end) for partition in range(2))]
+
+
+def right():
+    oracle = oracle_of(planted.ASKED)
+    codes, keys = oracle.codes, results_of(planted.ASKED.tape).keys
+    return {
+        (keys[codes.key(cell)], codes.field(cell)): value
+        for cell, value in folded(oracle, in_cells(SENT, oracle)).items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp_path):
+    records, draw = in_records(seed), random.Random(seed)
+    late, store = tmp_path / "late.jsonl", Store()
+
+    def started():
+        job = Payments(2, ALLOWED_MS, late)
+        job.restore(cast(Redis, store))
+        return job
+
+    job, at = started(), 0
+    while at < len(records):
+        until = min(at + 50, len(records))
+        for record in records[at:until]:
+            job.add(record)
+        done = Transaction(store)
+        job.write(cast(Pipeline, done))
+        fate = draw.random()
+        if fate > 0.2:  # else it is killed before its transaction
+            store, at = done, until
+        if fate < 0.4:
+            job = started()
+
+    assert store.results() == right()
+    assert late.read_text() == ""
+    assert job.unusable == 0
+    assert len(store.hashes[CARDS]) == planted.CARDS
+    assert {*store.hashes[NEWEST].values()} == {2 * EPOCH_MS}
+
+
+def test_a_payment_behind_the_watermark_is_late_and_named_also_after_a_crash(tmp_path):
+    def paid(amount, at_ms):
+        return json.dumps({"card": "card-1", "amount": amount, "paid_at": at_ms}).encode()
+
+    late, store = tmp_path / "late.jsonl", Store()
+    job = Payments(1, ALLOWED_MS, late)
+    rows = [(30, 20_000), (500, 20_500), (60, 30_400), (30, 20_300), (400, 20_400), (400, 20_401), (50, 40_000)]
+    records = [Record(0, n, f"{n:x}".encode(), paid(*row)) for n, row in enumerate(rows)]
+    for record in records[:3]:
+        job.add(record)
+    job.write(cast(Pipeline, store))
+    again = Payments(1, ALLOWED_MS, late)
+    again.restore(cast(Redis, store))
+    for record in [*records[3:], Record(0, 9, b"no number", paid(1, 50_000)), Record(0, 10, b"1", b"{}")]:
+        again.add(record)
+    again.write(cast(Pipeline, store))
+
+    assert [json.loads(line) for line in late.read_text().splitlines()] == [[0, 3], [0, 4]]
+    assert store.results() == {("outputs:card-1", 5): 1, ("first:card-1", 5): 0}
+    assert again.unusable == 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_is_gone_in_the_end(seed):
+    draw, known = random.Random(seed), {card: OneUser(card, Pattern()) for card in OF_CARDS}
+    rows = [(*payment, card) for card, payments in OF_CARDS.items() for payment in payments]
+    rows.sort(key=lambda row: row[0] + draw.randrange(ALLOWED_MS))
+    found = []
+    for begin in range(0, len(rows), 30):
+        newest_ms = max(at_ms for at_ms, *_ in rows[: begin + 30])
+        for card, one in known.items():
+            mine = [
+                {"paid_at": at_ms, "event": event, "is_small": small}
+                for at_ms, event, small, of in rows[begin : begin + 30]
+                if of == card
+            ]
+            found += one.batch(mine, newest_ms - ALLOWED_MS)
+    found += [each for one in known.values() for each in one.batch([], 1 << 60)]
+
+    cells = {(f"outputs:{each['card']}", each["last"]): 1 for each in found}
+    assert cells | {(f"first:{each['card']}", each["last"]): each["first"] for each in found} == right()
+    assert 2 * len(found) == len(right())
+    assert {one.handle.state for one in known.values()} == {None}
+
+
+def test_what_is_neither_small_nor_large_is_passed_over():
+    assert [is_asked(amount) for amount in (49.99, 50, 399.99, 400)] == [True, False, False, True]
+
+
+def test_planted_mistakes_have_the_names_that_the_matrix_gives_them():
+    assert {name: words_of(conclude(case)) for name, case in planted.planted()} == expected()["matches"]
+
+
+def test_sentinel_records_make_a_match_together():
+    oracle, codec = oracle_of(planted.ASKED), codec_of(planted.ASKED.tape)
+    marks = group_of(oracle, codec)
+    places = oracle.places(as_events(codec, marks))
+
+    assert codec.mark_size == len(marks) == 2
+    assert [value for _, value in zip(*oracle.fold(places.cell, places.columns), strict=True)] == [1, marks[0].id]
+
+
+def changed(folder: Path, what: str, by: str) -> Path:
+    """Write the declaration with this change, as one of a user."""
+    text = (folder_of("pattern") / "workload.toml").read_text().replace('id = "pattern"', 'id = "pattern-of-mine"')
+    assert what in text
+    (folder / "workload.toml").write_text(text.replace(what, by))
+    return folder
+
+
+@pytest.mark.parametrize("bound", ["0", "-1"])
+def test_a_pattern_without_a_bound_is_refused_in_one_sentence(bound, tmp_path):
+    with pytest.raises(UsageError, match=f"needs a bound in time of 1 ms or more, and this one has {bound} ms"):
+        checked.load(changed(tmp_path, "SELECT 1000 AS", f"SELECT {bound} AS"))
+
+
+def test_a_match_is_there_once(tmp_path):
+    with pytest.raises(UsageError, match="the outputs 2; a match is there once"):
+        checked.load(changed(tmp_path, "1 AS outputs", "2 AS outputs"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_oracle_and_the_model_agree(seed):
+    assert agreed(3_000, 60_000, seed)
+
+
+@pytest.mark.thorough
+def test_the_oracle_and_the_model_agree_on_a_million_payments():
+    assert agreed(1_000_000, 2_000_000, 1)
+
+
+def agreed(count, span_ms, seed):
+    """Compare the oracle with the model on random payments and copies of some. Return the matches."""
+    draw = np.random.default_rng(seed)
+    names = pa.array([f"card-{card + 1}" for card in range(50)])
+    card, paid_at = draw.integers(0, 50, count), EPOCH_MS + draw.integers(0, span_ms, count)
+    cents, ids = draw.integers(1_00, 500_00, count, endpoint=True), draw.permutation(count)
+    copied = np.concatenate((np.arange(count), draw.integers(0, count, count // 50)))
+    events = pa.table(
+        {
+            "card": names.take(card[copied]),
+            "shop": pa.repeat("shop-1", len(copied)),
+            "amount": pa.array(cents[copied] / 100).cast(pa.decimal128(5, 2)),
+            "paid_at": paid_at[copied],
+            "event": np.arange(len(copied)),
+            "event_id": ids[copied],
+        }
+    )
+    question = unsealed(planted.ASKED.tape.declaration).question
+    answer = Oracle(question, {}, Limits(deadline_s=500)).answer(events)
+
+    by_model: dict[int, int] = {}
+    for number in range(50):
+        own = (card == number) & ((cents < planted.CENTS_BELOW) | (cents >= planted.CENTS_FROM))
+        small = (cents[own] < planted.CENTS_BELOW).tolist()
+        by_model |= matches(zip(paid_at[own].tolist(), ids[own].tolist(), small, strict=True), WITHIN_MS)
+    found = zip(answer.column("event_id").to_pylist(), answer.column("first").to_pylist(), strict=True)
+    assert dict(found) == by_model
+    assert set(answer.column("outputs").to_pylist()) == {1}
+    return by_model

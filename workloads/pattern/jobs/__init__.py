@@ -1,0 +1,1 @@
+"""Jobs that find a small payment and then a large one."""

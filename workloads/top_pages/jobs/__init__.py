@@ -1,0 +1,1 @@
+"""Jobs that rank pages by their views."""
