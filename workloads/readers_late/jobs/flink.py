@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pyflink.common import Configuration, JobClient, Time, Types
+from pyflink.common import JobClient, Time, Types
 from pyflink.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -31,7 +31,7 @@ from pyflink.datastream.window import TumblingEventTimeWindows
 from pyflink.table import StreamTableEnvironment
 
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import connection, quoted, source_options
+from workloads.jobs.flink_sql import configuration_of, connection, options_of, source_options
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import write_fields
 from workloads.jobs.run_config import Config, read_config
@@ -99,10 +99,7 @@ class WriteResult(MapFunction):  # type: ignore[misc]
 
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
-    configuration = Configuration()
-    for key, value in settings.items():
-        configuration.set_string(key, value)
-    flink = StreamExecutionEnvironment.get_execution_environment(configuration)
+    flink = StreamExecutionEnvironment.get_execution_environment(configuration_of(settings))
     counts = counted(reads_of(flink, config)).key_by(lambda each: f"{each[0]}:{each[1]}:{each[2]}", Types.STRING())
     results = counts.process(Tell(keeps=config["sink"] == KEPT), RESULT)
     results.map(WriteResult(config), Types.LONG())
@@ -133,14 +130,13 @@ def reads_of(flink: StreamExecutionEnvironment, config: Config) -> DataStream:
     watermark is its last millisecond, and the run's `watermark_ms` means its end. So the watermark is one less.
     """
     tables = StreamTableEnvironment.create(flink)
-    options = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in source_options(config).items())
     tables.execute_sql(f"""
         CREATE TEMPORARY TABLE events (
             section STRING,
             read_at BIGINT,
             happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
             WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({options})
+        ) WITH ({options_of(source_options(config))})
     """)
     usable = tables.sql_query(
         "SELECT section, read_at, happened_at FROM events WHERE section IS NOT NULL AND read_at IS NOT NULL"
