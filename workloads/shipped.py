@@ -23,6 +23,7 @@ WORKLOADS = {
     "pattern": "workloads.pattern.workload",
     "readers_distinct": "workloads.readers_distinct.workload",
     "readers_join": "workloads.readers_join.workload",
+    "readers_late": "workloads.readers_late.workload",
     "top_pages": "workloads.top_pages.workload",
 }
 

@@ -120,6 +120,8 @@ class NamedLate:
     lacks: str = ""  # why the report may be incomplete, or name too many
     # Pairs of a record and the field of a cell: late only for its cells with this field.
     windows: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    # Pairs of a record and a watermark, sorted: late only for its cells that close by then.
+    watermarks: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
 
 
 def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledger:

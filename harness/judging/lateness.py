@@ -233,6 +233,15 @@ def named_among(events: LogEvents, named: NamedLate, codes: Codes) -> NDArray[np
     windows = set(map(tuple, named.windows.tolist()))
     result = np.isin(events.record, named.record)
     result[rows] |= np.array([name in windows for name in fields], dtype=np.bool_)
+    return result | _closed_by_name(events, named)
+
+
+def _closed_by_name(events: LogEvents, named: NamedLate) -> NDArray[np.bool_]:
+    """Select the events that are named with a watermark, in the cells that it has closed."""
+    record, watermark_ms = named.watermarks.T
+    rows = np.flatnonzero(np.isin(events.record, record))
+    result = np.zeros(len(events), dtype=np.bool_)
+    result[rows] = events.closes_ms[rows] <= watermark_ms[np.searchsorted(record, events.record[rows])]
     return result
 
 

@@ -12,19 +12,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.evidence.ledger import Expectation
-from harness.evidence.observed import STAMPED, LogEvents, Observed, folded
+from harness.evidence.observed import STAMPED, LogEvents, NamedLate, Observed, folded
 from harness.judging import lateness, times
 from harness.judging.checks.case import RunFacts
 from harness.model import RunSpec, TapeSpec
 from harness.selftest.by_hand import EPOCH_MS, SPEC, case
 from harness.util.seeded_draws import Lane
-from workloads.base import Oracle
+from workloads.base import COUNTS, Ints, Oracle
 from workloads.registry import codec_of, oracle_of
 
 EVENTS, PARTITIONS, EVERY_MS = 600, 2, 100
 DELAY_MS = 350  # delay until a broker has appended an event
 
 Events = Mapping[str, NDArray[Any]]
+Names = Callable[[Ints, Ints, Ints], NamedLate]  # from record, field of the cell, and watermark of each late event
 
 
 def once(planted: Callable[[], Iterator[tuple[str, RunFacts]]]) -> Callable[[], tuple[tuple[str, RunFacts], ...]]:
@@ -69,6 +70,46 @@ def events(tape: TapeSpec) -> Events:
     columns[times.OWN] = EPOCH_MS + EVERY_MS * n
     columns[STAMPED] = columns[times.OWN] + DELAY_MS
     return {name: column[rows] for name, column in columns.items()}
+
+
+def run_with_old(spec: RunSpec, old_ms: Ints, names: Names) -> RunFacts:
+    """Return the run of an engine that reads events as they are sent, drops late ones by its watermark, and names them.
+    `old_ms`: how much each event is older than it would be; the others are in order.
+    """
+    oracle, sent = oracle_of(spec), dict(events(spec.tape))
+    newest_ms = sent[times.OWN] - spec.watermark_ms
+    sent[times.OWN] = sent[times.OWN] - old_ms
+    log = pa.table({**sent, "kind": np.full(EVENTS, COUNTS, dtype=np.int8)})
+    placed, row = lateness.events_of(sent, oracle)
+    gone = placed.closes_ms <= newest_ms[row]
+    named = names(placed.record[gone], oracle.codes.fields(placed.cell[gone]), newest_ms[row][gone])
+    known = lateness.countable(log, None, spec, oracle, codec_of(spec.tape), named=named)
+    kept, whole = folded(oracle, known.events, ~known.dropped), folded(oracle, known.events)
+    return replace(
+        honest_run(spec),
+        oracle=oracle,
+        events=known.events,
+        tape_ledger=whole,
+        log_ledger=whole,
+        dropped=known.dropped,
+        permitted=known.permitted,
+        batch=known.batch,
+        sent_late=np.zeros(len(known.events), dtype=np.bool_),
+        is_open=np.zeros(len(known.events), dtype=np.bool_),
+        sent_us=known.events.time_ms * 1000,
+        expectation=Expectation(kept, kept),
+        observed=Observed(folded(oracle, known.events, ~gone), ()),
+        drops_late=True,
+        named=named,
+        exact=known.exact,
+        spec=replace(spec, late_dropped_max=None),
+    )
+
+
+def with_watermarks(record: Ints, watermark_ms: Ints) -> NamedLate:
+    """Return the names of these records, each with its watermark."""
+    pairs = np.unique(np.column_stack((record, watermark_ms)), axis=0)
+    return NamedLate(np.empty(0, dtype=np.int64), watermarks=pairs)
 
 
 def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:

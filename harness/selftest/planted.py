@@ -49,6 +49,7 @@ from harness.model import (
 )
 from harness.selftest import (
     joins,
+    late_reads,
     matches,
     meanwhile,
     orders,
@@ -596,6 +597,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "rows": rows.planted,
     "readers": readers.planted,
     "joins": joins.planted,
+    "late_reads": late_reads.planted,
 }
 
 

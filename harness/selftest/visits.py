@@ -9,17 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import STAMPED, NamedLate, Observed, folded
-from harness.judging import lateness, times
+from harness.judging import times
 from harness.judging.checks.case import RunFacts
 from harness.model import EVENT_TIME, RunSpec, Time
-from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question, once
-from workloads.base import COUNTS, Oracle
-from workloads.registry import codec_of, oracle_of
+from harness.selftest.declared import (
+    EVENTS,
+    Events,
+    Names,
+    events,
+    honest_run,
+    in_cells,
+    of_question,
+    once,
+    run_with_old,
+    with_watermarks,
+)
+from workloads.base import Ints, Oracle
 from workloads.shipped import shipped
 
 PLAIN, SLIDING, SESSIONS = "page_visits", "page_visits_sliding", "page_visits_sessions"
@@ -65,44 +74,34 @@ def _late_for_some() -> Iterator[tuple[str, RunFacts]]:
     yield "visits late for some of their windows, each of these named", named_by_window()
     yield "visits late for some of their windows, and one of these not named", named_by_window(forgets=1)
     yield "visits late for some of their windows, these named by their ends", named_by_window(opens_ms=LENGTH_MS)
+    yield "visits late for some of their windows, each named with its watermark", named_by_watermark()
+    yield (
+        "visits late for some of their windows, with a watermark that closes too few",
+        named_by_watermark(behind_ms=STEP_MS),
+    )
 
 
 def named_by_window(*, forgets: int = 0, opens_ms: int = 0) -> RunFacts:
     """Return the run of an engine that reads events as they are sent, some of them late, drops by its watermark, and
     names the event and the window. It leaves out the first `forgets`, and the names of windows are off by `opens_ms`.
     """
+    return _with_old(lambda record, field, _: _windows(record, field + opens_ms, forgets))
+
+
+def named_by_watermark(*, behind_ms: int = 0) -> RunFacts:
+    """Return the same run, if the engine names each event with the watermark by which it judged it."""
+    return _with_old(lambda record, _, watermark_ms: with_watermarks(record, watermark_ms - behind_ms))
+
+
+def _windows(record: Ints, field: Ints, forgets: int) -> NamedLate:
+    pairs = np.unique(np.column_stack((record, field)), axis=0)
+    return NamedLate(np.empty(0, dtype=np.int64), windows=pairs[forgets:])
+
+
+def _with_old(names: Names) -> RunFacts:
     spec = asked(SLIDING)
-    oracle, sent = oracle_of(spec), dict(events(spec.tape))
-    is_old = sent["event_id"] % EACH_OLD == EACH_OLD - 1
-    newest_ms = sent[times.OWN] - spec.watermark_ms  # the events that are not old are in order
-    sent[times.OWN] = sent[times.OWN] - np.where(is_old, spec.watermark_ms + LENGTH_MS // 2, 0)
-    log = pa.table({**sent, "kind": np.full(EVENTS, COUNTS, dtype=np.int8)})
-    placed, row = lateness.events_of(sent, oracle)
-    gone = placed.closes_ms <= newest_ms[row]
-    fields = oracle.codes.fields(placed.cell[gone]) + opens_ms
-    pairs = np.unique(np.column_stack((placed.record[gone], fields)), axis=0)
-    named = NamedLate(np.empty(0, dtype=np.int64), windows=pairs[forgets:])
-    known = lateness.countable(log, None, spec, oracle, codec_of(spec.tape), named=named)
-    kept, whole = folded(oracle, known.events, ~known.dropped), folded(oracle, known.events)
-    return replace(
-        honest_run(spec),
-        oracle=oracle,
-        events=known.events,
-        tape_ledger=whole,
-        log_ledger=whole,
-        dropped=known.dropped,
-        permitted=known.permitted,
-        batch=known.batch,
-        sent_late=np.zeros(len(known.events), dtype=np.bool_),
-        is_open=np.zeros(len(known.events), dtype=np.bool_),
-        sent_us=known.events.time_ms * 1000,
-        expectation=Expectation(kept, kept),
-        observed=Observed(folded(oracle, known.events, ~gone), ()),
-        drops_late=True,
-        named=named,
-        exact=known.exact,
-        spec=replace(spec, late_dropped_max=None),
-    )
+    is_old = events(spec.tape)["event_id"] % EACH_OLD == EACH_OLD - 1
+    return run_with_old(spec, np.where(is_old, spec.watermark_ms + LENGTH_MS // 2, 0), names)
 
 
 def _sessions() -> Iterator[tuple[str, RunFacts]]:

@@ -21,6 +21,7 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
     "page-visits-late": ({"rate": "5", "duration": "20s"}, "late_share = 0.005 makes 0.5 events late. Raise --rate"),
     "page-visits-sliding": ({"disorder": "none"}, "needs an event after the watermark"),
     "page-visits-sessions": ({"disorder": "none"}, "needs an event after the watermark"),
+    "readers-late": ({"disorder": "none"}, "needs an event after the watermark"),
     "enrichment-late": ({"disorder": "mobile"}, "needs an event that comes 10 s late, and disorder = 'mobile' reaches"),
     "big-state": ({"rate": "1000"}, "at most about 31,500 cells need less than 3.8 MiB, where 8 MiB is the limit"),
     "catchup": ({"backlog": "900ms"}, "9,027 events would wait, which is less than a second of the load"),

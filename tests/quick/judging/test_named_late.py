@@ -74,6 +74,10 @@ def test_one_that_dropped_nothing_names_nothing(tmp_path):
         b"[1,1e30]",
         b"\xff",
         b"null",
+        b'{"partition": 1, "offset": 5}',
+        b'{"partition": 1, "offset": 5, "watermark_ms": 1.5}',
+        b'{"partition": 1, "offset": -5, "watermark_ms": 1}',
+        b'{"partition": 1, "offset": 5, "watermark_ms": 1, "opens": 0}',
     ],
 )
 def test_a_line_that_names_no_place_costs_the_whole_list_its_word(tmp_path, line):
@@ -81,8 +85,8 @@ def test_a_line_that_names_no_place_costs_the_whole_list_its_word(tmp_path, line
 
     assert len(named.record) == 2
     assert (
-        "late.jsonl has an invalid line; [partition, offset] or [partition, offset, opens] is expected: line 2 is "
-        in named.lacks
+        "late.jsonl has an invalid line; [partition, offset], [partition, offset, opens] or an object with partition, "
+        "offset and watermark_ms is expected: line 2 is " in named.lacks
     )
 
 
@@ -127,6 +131,21 @@ def test_a_window_in_which_the_event_does_not_lie_names_nothing_and_is_found(tmp
 
     assert named_among(events, named, CODES).tolist() == [True, False, False, False]
     assert named_elsewhere(events, named, CODES) == 2, "one that is not in the log at all is none of them"
+
+
+def test_a_watermark_names_the_cells_that_close_by_then(tmp_path):
+    """Cells of `log` close at the number of their row."""
+    events, line = log(*IN_THREE), '{{"partition": 0, "offset": 1, "watermark_ms": {}}}\n'.format
+
+    def named(*watermarks_ms):
+        found = read(tmp_path, "".join(map(line, watermarks_ms)).encode(), dropped=1)
+        assert not found.lacks
+        return named_among(events, found, CODES).tolist()
+
+    assert named(1) == [True, True, False, False]
+    assert named(2) == [True, True, True, False]
+    assert named(-1) == [False] * 4
+    assert named(1, 0) == [True, True, False, False], "it was read again after a restart: either may hold"
 
 
 def test_of_windows_that_overlap_each_is_named_by_itself_and_nothing_could_be_missing_unnoticed():

@@ -28,6 +28,7 @@ OF_NO_EVENT = ("visits in a window of another length",)
 RIGHT = (
     "visits, all of them right",
     "visits late for some of their windows, each of these named",
+    "visits late for some of their windows, each named with its watermark",
     "visits by the broker's time, all of them right",
     "sessions, all of them right",
     "a session that nothing has closed, and no result",

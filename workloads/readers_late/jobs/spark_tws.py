@@ -1,0 +1,119 @@
+"""The Spark job: the reads of each section by three policies for late ones, into Redis.
+
+    python spark_tws.py CONFIG.json
+
+Spark itself has one policy: it drops what is late before a stateful operator sees it. So the event time that Spark is
+given lies so far behind that it drops nothing too early, with a watermark that is larger by as much. One
+`transformWithState` then compares each window with that watermark, and keeps what Spark has no word for: corrections,
+and a side output. Both have to go by one watermark: see `allowMultiple` in spark_tws.toml.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from workloads.jobs import spark_stream
+from workloads.jobs.crash_points import CrashPoints
+from workloads.jobs.redis_results import connect
+from workloads.jobs.redis_sinks import absolute, write_batch
+from workloads.jobs.run_config import Config
+from workloads.jobs.spark_json import whole_events
+from workloads.jobs.spark_stream import Writer
+from workloads.readers_late.jobs.policies import ASIDE_MS, LENGTH_MS, Counts, Windows, results
+
+EVENT = "section string, read_at long"
+STATE = """
+told_ms bigint, windows array<struct<opens: bigint, first: bigint, again: bigint, aside: bigint>>
+"""
+OUTPUT = "section string, opens bigint, first bigint, again bigint, aside bigint"
+
+
+class CountReads(StatefulProcessor):
+    """The windows of a section. One timer stands for the earliest time at which one is told or dropped."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = handle.getValueState("windows", STATE)
+
+    def handleInputRows(  # noqa: N802
+        self,
+        key: tuple[str],
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        windows, watermark_ms = self._known(), timerValues.getCurrentWatermarkInMs()
+        for row in rows:
+            windows.add(row["read_at"], watermark_ms)
+        return self._told(*key, windows, watermark_ms)
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: tuple[str],
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[Row]:
+        return self._told(*key, self._known(), timerValues.getCurrentWatermarkInMs())
+
+    def _told(self, section: str, windows: Windows, watermark_ms: int) -> Iterator[Row]:
+        told = windows.tell(watermark_ms)
+        windows.forget(watermark_ms)
+        self._keep(windows, watermark_ms)
+        return iter([Row(section=section, opens=opens, **counts._asdict()) for opens, counts in told.items()])
+
+    def _known(self) -> Windows:
+        told_ms, windows = self._state.get() or (0, ())
+        return Windows({opens: Counts(*counts) for opens, *counts in windows}, told_ms)
+
+    def _keep(self, windows: Windows, told_ms: int) -> None:
+        if windows.next_ms is None:
+            self._state.clear()
+            return
+        self._state.update((told_ms, [(opens, *counts) for opens, counts in windows.counts.items()]))
+        self._handle.registerTimer(windows.next_ms)
+
+
+def counted(records: DataFrame, watermark_ms: int) -> DataFrame:
+    """Return the windows that are told. A read can be dropped when its window takes nothing any more."""
+    kept_ms = LENGTH_MS + ASIDE_MS
+    reads = whole_events(records, EVENT).withColumn("is_dropped_at", F.timestamp_millis(F.col("read_at") + kept_ms))
+    timed = reads.withWatermark("is_dropped_at", f"{watermark_ms + kept_ms} milliseconds")
+    return timed.groupBy("section").transformWithState(CountReads(), OUTPUT, "update", "eventTime")
+
+
+def rows_of(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+    """Return the results of a window by their keys in Redis."""
+    counts = Counts(told["first"], told["again"], told["aside"])
+    return [(key, told["opens"], count) for key, count in results(told["section"], counts).items()]
+
+
+def make_writer(config: Config) -> Writer:
+    """Return a writer of totals: a batch that comes again writes the same."""
+    client, crash_points = connect(config), CrashPoints(Path(config["crash_path"]))
+
+    def write(told: DataFrame, batch: int) -> None:
+        rows = [row for each in told.collect() for row in rows_of(each.asDict())]
+        write_batch(absolute, client, batch, rows, crash_points)
+
+    return write
+
+
+def start_query(session: SparkSession, config: Config) -> StreamingQuery:
+    told = counted(spark_stream.read_records(session, config), config["watermark_ms"])
+    return spark_stream.start(told, config, make_writer(config))
+
+
+if __name__ == "__main__":
+    sys.exit(spark_stream.run_query(sys.argv[1], start_query))
