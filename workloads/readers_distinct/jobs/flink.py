@@ -33,7 +33,7 @@ from workloads.readers_distinct.jobs.flink_stream import counted
 # A record that is no event lacks a field. `HOP` fails without a time.
 USABLE = """
 CREATE TEMPORARY VIEW usable AS
-SELECT reader, article, happened_at FROM events
+SELECT reader, article, read_at, happened_at FROM events
 WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
 """
 SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
@@ -60,7 +60,7 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables.execute_sql(events(config))
     tables.execute_sql(USABLE)
     if is_stream:
-        reads = tables.to_data_stream(tables.sql_query("SELECT reader, article, read_at, happened_at FROM usable"))
+        reads = tables.to_data_stream(tables.from_path("usable"))
         tables.create_temporary_view("counted", counted(reads))
     else:
         tables.execute_sql(COUNTED)

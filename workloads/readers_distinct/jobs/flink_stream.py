@@ -30,7 +30,7 @@ class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
         self._next = runtime_context.get_state(ValueStateDescriptor("next", Types.LONG()))  # the end of a window
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
-        _, article, read_at = value[:3]
+        _, article, read_at, _ = value
         pane = pane_of(read_at)
         ends = max(pane, pane_of(max(0, ctx.timer_service().current_watermark() + 1))) + STEP_MS
         if ends <= pane + LENGTH_MS:
