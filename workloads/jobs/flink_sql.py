@@ -66,6 +66,17 @@ RECORD = """
 BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
 
 
+DIGITS = 12  # of a key: a number in hexadecimal digits
+HAS_NUMBER = f"REGEXP(record_key, '^[0-9a-f]{{{DIGITS}}}$')"
+
+
+def number_of(key: str) -> str:
+    """Return the number of a key as SQL, which knows no hexadecimal numbers."""
+    digits = (f"POSITION(SUBSTRING({key} FROM {at + 1} FOR 1) IN '123456789abcdef')" for at in range(DIGITS))
+    powers = (16 ** (DIGITS - 1 - at) for at in range(DIGITS))
+    return " + ".join(f"{digit} * CAST({power} AS BIGINT)" for digit, power in zip(digits, powers, strict=True))
+
+
 def keyed_source(name: str, config: Config, columns: str) -> str:
     """Return the statement for a table of records with their keys and places."""
     return f"CREATE TEMPORARY TABLE {name} ({RECORD}{columns}) WITH ({options_of(source_options(config) | BY_KEY)})"

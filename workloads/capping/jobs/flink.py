@@ -23,7 +23,7 @@ from pyflink.datastream.state import ValueStateDescriptor
 from workloads.capping.jobs.capped import Cap, User, read_caps
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import keyed_source, make_stream_environment, output_topic
+from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_stream_environment, output_topic
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, read_config
 
@@ -32,9 +32,9 @@ OUTPUT = Types.ROW_NAMED(
     ["user_id", "event", "action", "shown", "source_partition", "source_offset"],
     [Types.STRING(), Types.LONG(), Types.INT(), Types.INT(), Types.INT(), Types.LONG()],
 )
-USABLE = """
+USABLE = f"""
 SELECT user_id, asked_at, record_key, source_partition, source_offset, happened_at FROM requests
-WHERE user_id IS NOT NULL AND asked_at IS NOT NULL AND REGEXP(record_key, '^[0-7]?[0-9a-f]{1,15}$')
+WHERE user_id IS NOT NULL AND asked_at IS NOT NULL AND {HAS_NUMBER}
 """
 ACTIONS = f"""
 INSERT INTO actions

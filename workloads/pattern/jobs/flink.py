@@ -16,17 +16,15 @@ from pyflink.table import EnvironmentSettings
 
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import keyed_source, make_environment, output_topic
+from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_environment, number_of, output_topic
 from workloads.jobs.run_config import Config, read_config
 from workloads.pattern.jobs.matched import FIRST, LARGE_FROM, SMALL_BELOW, WITHIN_MS
-
-DIGITS = 12  # of a key: a number in hexadecimal digits
 
 # What is not named here lacks a field, or is neither small nor large.
 ASKED = f"""
 CREATE TEMPORARY VIEW asked AS
 SELECT record_key, card, amount < {SMALL_BELOW} AS is_small, happened_at, source_partition, source_offset FROM payments
-WHERE REGEXP(record_key, '^[0-9a-f]{{{DIGITS}}}$') AND card IS NOT NULL AND happened_at IS NOT NULL
+WHERE {HAS_NUMBER} AND card IS NOT NULL AND happened_at IS NOT NULL
     AND (amount < {SMALL_BELOW} OR amount >= {LARGE_FROM})
 """
 IN_TIME = """
@@ -38,13 +36,6 @@ LATE = """
 INSERT INTO late
 SELECT source_partition, source_offset FROM asked WHERE happened_at <= CURRENT_WATERMARK(happened_at)
 """
-
-
-def number_of(key: str) -> str:
-    """Return the number of a key as SQL, which knows no hexadecimal numbers."""
-    digits = (f"POSITION(SUBSTRING({key} FROM {at + 1} FOR 1) IN '123456789abcdef')" for at in range(DIGITS))
-    powers = (16 ** (DIGITS - 1 - at) for at in range(DIGITS))
-    return " + ".join(f"{digit} * CAST({power} AS BIGINT)" for digit, power in zip(digits, powers, strict=True))
 
 
 MATCHING = f"""

@@ -12,12 +12,11 @@ from __future__ import annotations
 import sys
 
 from pyflink.common import JobClient
-from pyflink.table import DataTypes, EnvironmentSettings
-from pyflink.table.udf import udf
+from pyflink.table import EnvironmentSettings
 
 from workloads.jobs.flink_late import late_table, parts_folder
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import Column, keyed_source, make_environment, output_topic
+from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_environment, number_of, output_topic
 from workloads.jobs.reads import LENGTH_MS, STEP_MS
 from workloads.jobs.run_config import Config, read_config
 
@@ -25,10 +24,10 @@ SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
 INTERVALS = {"newest": SLIDE, "each-window": SIZE}  # by sink, in seconds
 
 # A record that is no event lacks a field.
-WHOLE = """
+WHOLE = f"""
 CREATE TEMPORARY VIEW whole AS
 SELECT *, read_at - MOD(read_at, 1000) + 1000 AS ends FROM events
-WHERE read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
+WHERE {HAS_NUMBER} AND read_at IS NOT NULL AND reader IS NOT NULL AND article IS NOT NULL
 """
 # The condition by which a window of one second would drop a read.
 IN_TIME = "CURRENT_WATERMARK(happened_at) IS NULL OR TO_TIMESTAMP_LTZ(ends - 1, 3) > CURRENT_WATERMARK(happened_at)"
@@ -45,7 +44,6 @@ GROUP BY reader, window_start, window_end, window_time
 
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
-    tables.create_temporary_function("number_of", udf(number_of, result_type=DataTypes.BIGINT(), func_type="pandas"))
     outputs = output_topic("joined", config, "`output` ROW<articles BIGINT>")
     for statement in (events(config), outputs, late_table(parts_folder(config)), WHOLE, USABLE, COUNTED):
         tables.execute_sql(statement)
@@ -72,15 +70,10 @@ def events(config: Config) -> str:
 def joined(within_s: int) -> str:
     return f"""
         INSERT INTO joined
-        SELECT usable.reader, number_of(record_key), ROW(articles)
+        SELECT usable.reader, {number_of("record_key")}, ROW(articles)
         FROM usable JOIN counted ON usable.reader = counted.reader
         AND happened_at BETWEEN last_ms - INTERVAL '{within_s - 1}.999' SECOND(2, 3) AND last_ms
     """
-
-
-def number_of(keys: Column) -> Column:
-    """Return the numbers of events, which are the keys of their records in hexadecimal digits."""
-    return keys.map(lambda key: int(key, 16))
 
 
 if __name__ == "__main__":
