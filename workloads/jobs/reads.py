@@ -1,4 +1,4 @@
-"""What one reader read, and the windows that hold it: the pure part of the jobs of both questions about readers."""
+"""Reads of one reader and the windows that hold them: the pure part of the jobs of both questions about readers."""
 
 from __future__ import annotations
 

@@ -326,7 +326,9 @@ def test_what_is_no_count_is_not_taken_for_one(fold, tmp_path):
     oracle = f'keys = ["country", "opens"]\nstep_ms = 10_000\ncells = """{cells}"""\nfold = """{fold}"""'
     (tmp_path / "workload.toml").write_text(asking(f'\n{oracle}\n[oracle.values]\norders = "count"\n'))
 
-    with pytest.raises(UsageError, match=r'gives orders, which .* calls a "count": .* can.t be judged yet'):
+    with pytest.raises(
+        UsageError, match=r'gives orders, which .* calls a "count": .* "ranked" for a place among others'
+    ):
         checked.load(tmp_path)
 
 

@@ -38,8 +38,8 @@ from workloads.readers_late.jobs.policies import (
     LENGTH_MS,
     Counts,
     Windows,
+    emitted,
     results,
-    told,
 )
 from workloads.readers_late.jobs.reference import CLOCKS, Sections
 from workloads.readers_late.jobs.spark_tws import CountReads, rows_of
@@ -51,8 +51,8 @@ ONCE_MS = -(1 << 62)
 
 
 class PoliciesUnderCrashes(RuleBasedStateMachine):
-    """One section in micro-batches. Each commits its input, its watermark, the state and what is told together, or is
-    lost by a crash before that and comes again.
+    """One section in micro-batches. Each commits its input, its watermark, the state and what is emitted, or is
+    all lost by a crash before that and comes again.
     """
 
     def __init__(self) -> None:
@@ -60,17 +60,17 @@ class PoliciesUnderCrashes(RuleBasedStateMachine):
         self.state: tuple[dict[int, Counts], int] = ({}, 0)  # as it lies in a checkpoint
         self.watermark = 0
         self.judged: list[tuple[int, int]] = []  # the time of each read, and the watermark of its batch
-        self.told: dict[int, Counts] = {}
+        self.emitted: dict[int, Counts] = {}
         self.batch: tuple[list[int], int] | None = None  # one that is planned and not committed
 
     def ran(self, batch: tuple[list[int], int]) -> tuple[Windows, dict[int, Counts]]:
         windows, (reads, watermark) = Windows(*self.state), batch
         for read in reads:
             windows.add(read, watermark)
-        told = windows.tell(watermark)
-        assert windows.tell(watermark) == {}, "a timer that fires in the same batch tells nothing again"
+        emitted = windows.emit(watermark)
+        assert windows.emit(watermark) == {}, "a timer that fires in the same batch emits nothing again"
         windows.forget(watermark)
-        return windows, told
+        return windows, emitted
 
     @precondition(lambda self: self.batch is None)
     @rule(data=st.data(), forward=st.sampled_from([0, 1, 5_000, LENGTH_MS, AGAIN_MS, 65_000, ASIDE_MS]))
@@ -92,9 +92,9 @@ class PoliciesUnderCrashes(RuleBasedStateMachine):
     def commit(self) -> None:
         assert self.batch
         reads, self.watermark = self.batch
-        windows, told = self.ran(self.batch)
+        windows, emitted = self.ran(self.batch)
         self.judged += [(read, self.watermark) for read in reads]
-        self.told |= told
+        self.emitted |= emitted
         self.state, self.batch = (windows.counts, self.watermark), None
 
     @invariant()
@@ -103,7 +103,7 @@ class PoliciesUnderCrashes(RuleBasedStateMachine):
         for read, watermark in self.judged:
             window = right.setdefault(read // LENGTH_MS * LENGTH_MS, Counter())
             window.update(classes(read, watermark))
-        assert {opens: results("news", counts) for opens, counts in self.told.items()} == {
+        assert {opens: results("news", counts) for opens, counts in self.emitted.items()} == {
             opens: {f"reads:{part}:news": count[part] for part in ALL_PARTS}
             for opens, count in right.items()
             if opens + LENGTH_MS <= self.watermark and count["aside:all"]
@@ -136,8 +136,8 @@ def test_a_read_is_late_when_the_watermark_is_at_the_end_of_its_window():
     assert [windows.add(*each) for each in ends] == [True, False, False, False, False, False]
     assert windows.counts == {0: Counts(first=1, again=2, aside=4)}
     assert windows.next_ms == 10_000
-    assert windows.tell(9_999) == {}
-    assert windows.tell(10_000) == windows.counts
+    assert windows.emit(9_999) == {}
+    assert windows.emit(10_000) == windows.counts
     assert windows.next_ms == 610_000
     assert windows.forget(609_999) == []
     assert windows.forget(610_000) == [0]
@@ -145,34 +145,34 @@ def test_a_read_is_late_when_the_watermark_is_at_the_end_of_its_window():
 
 
 class OfFlink:
-    """The windows of a section, as Flink keeps them by a policy, and what the job tells of them."""
+    """The windows of a section, as Flink keeps them by a policy, and what the job emits of them."""
 
     def __init__(self, policy: str, *, keeps: bool) -> None:
         self.policy, self.keeps = policy, keeps
         self.watermark_ms = ONCE_MS
         self.windows: dict[int, int] = {}
         self.fired: set[int] = set()
-        self.told: dict[int, tuple[int, int]] = {}
+        self.emitted: dict[int, tuple[int, int]] = {}
 
     @property
     def allowed_ms(self) -> int:
         return AGAIN_MS if self.policy == AGAIN else 0
 
-    def tell(self, opens: int, count: int, source: str) -> None:
-        self.told[opens] = told(self.told.get(opens), self.policy, count, source, keeps=self.keeps)
+    def emit(self, opens: int, count: int, source: str) -> None:
+        self.emitted[opens] = emitted(self.emitted.get(opens), self.policy, count, source, keeps=self.keeps)
 
     def read(self, read_ms: int) -> None:
         opens = read_ms // LENGTH_MS * LENGTH_MS
         if opens + LENGTH_MS + self.allowed_ms <= self.watermark_ms:
             if self.policy == ASIDE:
-                self.tell(opens, 1, ASIDE)
+                self.emit(opens, 1, ASIDE)
             return
         self.windows[opens] = self.windows.get(opens, 0) + 1
         if opens + LENGTH_MS <= self.watermark_ms:
             self.fire(opens)
 
     def fire(self, opens: int) -> None:
-        self.tell(opens, self.windows[opens], AGAIN if opens in self.fired else FIRST)
+        self.emit(opens, self.windows[opens], AGAIN if opens in self.fired else FIRST)
         self.fired.add(opens)
 
     def advance(self, watermark_ms: int) -> None:
@@ -207,14 +207,14 @@ def in_flink(policy: str, *, keeps: bool, seed: int) -> tuple[OfFlink, Counter[i
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_told_stays_if_flink_forgets_its_watermark_and_begins_a_window_anew(seed):
+def test_what_was_emitted_stays_if_flink_forgets_its_watermark_and_begins_a_window_anew(seed):
     aside, sent = in_flink(ASIDE, keeps=True, seed=seed)
     again, _ = in_flink(AGAIN, keeps=True, seed=seed)
     without, _ = in_flink(ASIDE, keeps=False, seed=seed)
 
-    assert {opens: whole for opens, (_, whole) in aside.told.items()} == sent
-    assert all(first <= whole <= sent[opens] for opens, (first, whole) in again.told.items())
-    assert sum(whole for _, whole in without.told.values()) < sent.total(), "results were replaced"
+    assert {opens: whole for opens, (_, whole) in aside.emitted.items()} == sent
+    assert all(first <= whole <= sent[opens] for opens, (first, whole) in again.emitted.items())
+    assert sum(whole for _, whole in without.emitted.values()) < sent.total(), "results were replaced"
 
 
 # Logs of reads, up to a minute late.

@@ -30,7 +30,7 @@ NEWEST = "reference:newest"  # a hash: partition -> the newest time
 
 
 class Record(NamedTuple):
-    """What a record holds, and its place in the log."""
+    """A record, and its place in the log."""
 
     partition: int
     offset: int

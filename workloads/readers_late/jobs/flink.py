@@ -6,7 +6,7 @@
 
 Flink keeps its watermark in no checkpoint. After a restart there is none until reads have come, and until then no read
 is late: one for a window that was over, and was cleared, begins it anew, and its result is that one read. So a state
-behind the windows keeps what was told of each. A window that begins anew does not replace its result; by `aside`, its
+behind the windows keeps what each emitted. A window that begins anew does not replace its result; by `aside`, its
 reads are added to it, as if they had come by the side output. The sink `windows` leaves that out.
 """
 
@@ -35,11 +35,11 @@ from workloads.jobs.flink_sql import configuration_of, connection, options_of, s
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import write_fields
 from workloads.jobs.run_config import Config, read_config
-from workloads.readers_late.jobs.policies import AGAIN, AGAIN_MS, ASIDE, ASIDE_MS, FIRST, LENGTH_MS, READS, told
+from workloads.readers_late.jobs.policies import AGAIN, AGAIN_MS, ASIDE, ASIDE_MS, FIRST, LENGTH_MS, READS, emitted
 
-KEPT = "kept"  # the sink that keeps what was told
+KEPT = "kept"  # the sink that keeps what was emitted
 READ = Types.TUPLE([Types.STRING(), Types.LONG()])  # section, time
-# Policy, section, start of the window, count, and where it comes from (`told`).
+# Policy, section, start of the window, count, and where it comes from (`emitted`).
 TOLD = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
 RESULT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])  # key, start of the window, count
 
@@ -72,7 +72,7 @@ class Tell(KeyedProcessFunction):  # type: ignore[misc]
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[tuple[str, int, int]]:
         policy, section, opens, count, source = value
-        counts = told(self._counts.value(), policy, count, source, keeps=self._keeps)
+        counts = emitted(self._counts.value(), policy, count, source, keeps=self._keeps)
         self._counts.update(counts)
         ctx.timer_service().register_event_time_timer(opens + LENGTH_MS + ASIDE_MS)
         for part, known in zip(("first", "all"), counts, strict=True):

@@ -24,12 +24,12 @@ class Counts(NamedTuple):
 class Windows:
     """The windows of a section.
 
-    A window is told when the watermark has passed its end, and once more whenever a late read changes it.
+    A window is emitted when the watermark has passed its end, and once more whenever a late read changes it.
     """
 
-    def __init__(self, counts: Mapping[int, Counts], told_ms: int) -> None:
-        """`counts`: by the start of the window. `told_ms`: the watermark up to which results were told."""
-        self.counts, self._told_ms = dict(counts), told_ms
+    def __init__(self, counts: Mapping[int, Counts], emitted_ms: int) -> None:
+        """`counts`: by the start of the window. `emitted_ms`: the watermark up to which results were emitted."""
+        self.counts, self._emitted_ms = dict(counts), emitted_ms
         self.changed: set[int] = set()  # since then
 
     def add(self, read_ms: int, watermark_ms: int) -> bool:
@@ -43,11 +43,11 @@ class Windows:
             self.changed.add(opens)
         return late_ms < 0
 
-    def tell(self, watermark_ms: int) -> dict[int, Counts]:
-        """Return the windows that are over by this watermark and were not told as they are."""
-        over = {opens for opens in self.counts if self._told_ms < opens + LENGTH_MS <= watermark_ms}
+    def emit(self, watermark_ms: int) -> dict[int, Counts]:
+        """Return the windows that are over by this watermark and were not emitted as they are."""
+        over = {opens for opens in self.counts if self._emitted_ms < opens + LENGTH_MS <= watermark_ms}
         over |= {opens for opens in self.changed if opens + LENGTH_MS <= watermark_ms}
-        self._told_ms = watermark_ms
+        self._emitted_ms = watermark_ms
         self.changed.clear()
         return {opens: self.counts[opens] for opens in sorted(over)}
 
@@ -60,9 +60,9 @@ class Windows:
 
     @property
     def next_ms(self) -> int | None:
-        """The watermark at which a window is to be told or dropped next; None: there are no windows."""
+        """The watermark at which a window is to be emitted or dropped next; None: there are no windows."""
         ends = (opens + LENGTH_MS for opens in self.counts)
-        return min((end if end > self._told_ms else end + ASIDE_MS for end in ends), default=None)
+        return min((end if end > self._emitted_ms else end + ASIDE_MS for end in ends), default=None)
 
 
 def results(section: str, counts: Counts) -> dict[str, int]:
@@ -78,8 +78,8 @@ def results(section: str, counts: Counts) -> dict[str, int]:
     return {f"{READS}:{part}:{section}": count for part, count in parts.items()}
 
 
-def told(known: tuple[int, int] | None, policy: str, count: int, source: str, *, keeps: bool) -> tuple[int, int]:
-    """Return the first result of a window and all that is known of it, after a window of an engine has told a count.
+def emitted(known: tuple[int, int] | None, policy: str, count: int, source: str, *, keeps: bool) -> tuple[int, int]:
+    """Return the first result of a window and all that is known of it, after a window of an engine has emitted a count.
 
     `known`: before it. `source`: a window that fires for the first time, one that fires again, or the side output.
     A window that fires for the first time although its result is known has forgotten it. If `keeps`, that result stays.

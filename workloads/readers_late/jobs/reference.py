@@ -88,7 +88,7 @@ class Sections:
             }
             if changed:
                 transaction.hset(f"{STATE}{section}", mapping=changed)
-            for opens, counts in windows.tell(watermark_ms).items():
+            for opens, counts in windows.emit(watermark_ms).items():
                 for key, count in results(section, counts).items():
                     write_fields(transaction, key, {str(opens): count}, at_ms)
             if gone := windows.forget(watermark_ms):

@@ -36,13 +36,13 @@ from workloads.readers_late.jobs.policies import ASIDE_MS, LENGTH_MS, Counts, Wi
 
 EVENT = "section string, read_at long"
 STATE = """
-told_ms bigint, windows array<struct<opens: bigint, first: bigint, again: bigint, aside: bigint>>
+emitted_ms bigint, windows array<struct<opens: bigint, first: bigint, again: bigint, aside: bigint>>
 """
 OUTPUT = "section string, opens bigint, first bigint, again bigint, aside bigint"
 
 
 class CountReads(StatefulProcessor):
-    """The windows of a section. One timer stands for the earliest time at which one is told or dropped."""
+    """The windows of a section. One timer stands for the earliest time at which one is emitted or dropped."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -57,7 +57,7 @@ class CountReads(StatefulProcessor):
         windows, watermark_ms = self._known(), timerValues.getCurrentWatermarkInMs()
         for row in rows:
             windows.add(row["read_at"], watermark_ms)
-        return self._told(*key, windows, watermark_ms)
+        return self._emitted(*key, windows, watermark_ms)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -65,54 +65,54 @@ class CountReads(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[Row]:
-        return self._told(*key, self._known(), timerValues.getCurrentWatermarkInMs())
+        return self._emitted(*key, self._known(), timerValues.getCurrentWatermarkInMs())
 
-    def _told(self, section: str, windows: Windows, watermark_ms: int) -> Iterator[Row]:
-        told = windows.tell(watermark_ms)
+    def _emitted(self, section: str, windows: Windows, watermark_ms: int) -> Iterator[Row]:
+        emitted = windows.emit(watermark_ms)
         windows.forget(watermark_ms)
         self._keep(windows, watermark_ms)
-        return iter([Row(section=section, opens=opens, **counts._asdict()) for opens, counts in told.items()])
+        return iter([Row(section=section, opens=opens, **counts._asdict()) for opens, counts in emitted.items()])
 
     def _known(self) -> Windows:
-        told_ms, windows = self._state.get() or (0, ())
-        return Windows({opens: Counts(*counts) for opens, *counts in windows}, told_ms)
+        emitted_ms, windows = self._state.get() or (0, ())
+        return Windows({opens: Counts(*counts) for opens, *counts in windows}, emitted_ms)
 
-    def _keep(self, windows: Windows, told_ms: int) -> None:
+    def _keep(self, windows: Windows, emitted_ms: int) -> None:
         if windows.next_ms is None:
             self._state.clear()
             return
-        self._state.update((told_ms, [(opens, *counts) for opens, counts in windows.counts.items()]))
+        self._state.update((emitted_ms, [(opens, *counts) for opens, counts in windows.counts.items()]))
         self._handle.registerTimer(windows.next_ms)
 
 
 def counted(records: DataFrame, watermark_ms: int) -> DataFrame:
-    """Return the windows that are told. A read can be dropped when its window takes nothing any more."""
+    """Return the windows that are emitted. A read can be dropped when its window takes nothing any more."""
     kept_ms = LENGTH_MS + ASIDE_MS
     reads = whole_events(records, EVENT).withColumn("is_dropped_at", F.timestamp_millis(F.col("read_at") + kept_ms))
     timed = reads.withWatermark("is_dropped_at", f"{watermark_ms + kept_ms} milliseconds")
     return timed.groupBy("section").transformWithState(CountReads(), OUTPUT, "update", "eventTime")
 
 
-def rows_of(told: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def rows_of(emitted: Mapping[str, Any]) -> list[tuple[str, int, int]]:
     """Return the results of a window by their keys in Redis."""
-    counts = Counts(told["first"], told["again"], told["aside"])
-    return [(key, told["opens"], count) for key, count in results(told["section"], counts).items()]
+    counts = Counts(emitted["first"], emitted["again"], emitted["aside"])
+    return [(key, emitted["opens"], count) for key, count in results(emitted["section"], counts).items()]
 
 
 def make_writer(config: Config) -> Writer:
     """Return a writer of totals: a batch that comes again writes the same."""
     client, crash_points = connect(config), CrashPoints(Path(config["crash_path"]))
 
-    def write(told: DataFrame, batch: int) -> None:
-        rows = [row for each in told.collect() for row in rows_of(each.asDict())]
+    def write(emitted: DataFrame, batch: int) -> None:
+        rows = [row for each in emitted.collect() for row in rows_of(each.asDict())]
         write_batch(absolute, client, batch, rows, crash_points)
 
     return write
 
 
 def start_query(session: SparkSession, config: Config) -> StreamingQuery:
-    told = counted(spark_stream.read_records(session, config), config["watermark_ms"])
-    return spark_stream.start(told, config, make_writer(config))
+    emitted = counted(spark_stream.read_records(session, config), config["watermark_ms"])
+    return spark_stream.start(emitted, config, make_writer(config))
 
 
 if __name__ == "__main__":
