@@ -424,7 +424,10 @@ def test_it_serves_the_site_until_ctrl_c(tmp_path):
             page = answer.read().decode()
             connection.close()
         program.send_signal(signal.SIGINT)
-        _, err = program.communicate(timeout=60)
+        try:
+            _, err = program.communicate(timeout=60)
+        finally:
+            program.kill()  # one that ignores Ctrl-C, as its parent may have chosen, would be waited for without end
 
     assert found, line + err
     assert (answer.status, program.returncode) == (200, 128 + signal.SIGINT)
