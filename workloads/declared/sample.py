@@ -34,6 +34,14 @@ def sample(declaration: Declaration) -> tuple[Columns, pa.Table]:
     return drawn, relation(declaration, SEED, drawn, ids)
 
 
+def at_once(declaration: Declaration) -> pa.Table:
+    """Return the same events, all of one time: where a cell needs several events, it has them."""
+    ids, draws, times_ms = columns()
+    at_ms = np.full(len(times_ms), EPOCH_MS)
+    drawn = {**content(declaration.fields, SEED, draws), time_path(declaration.fields): at_ms}
+    return relation(declaration, SEED, drawn, ids)
+
+
 def relation(declaration: Declaration, seed: int, drawn: Columns, ids: np.ndarray) -> pa.Table:
     table = Arrow(declaration.fields, seed).table(drawn)
     return table.append_column(EVENT, pa.array(np.arange(len(ids)))).append_column(EVENT_ID, pa.array(ids))

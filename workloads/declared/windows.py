@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from workloads.declared.declaration import Declaration
 from workloads.declared.oracle import CLOSES, OPENS, Oracle
-from workloads.declared.sample import SEED, sample
+from workloads.declared.sample import SEED, at_once, sample
 
 
 def length_ms(declared: Declaration) -> int | None:
@@ -16,7 +16,9 @@ def length_ms(declared: Declaration) -> int | None:
     question = declared.question
     if question.merge or question.number != OPENS:
         return None
-    _, events = sample(declared)
-    cells = Oracle(question, declared.relations(SEED)).cells(events)
+    oracle, (_, events) = Oracle(question, declared.relations(SEED)), sample(declared)
+    cells = oracle.cells(events)
+    if not len(cells):  # matches that are rare
+        cells = oracle.cells(at_once(declared))
     lengths = pc.unique(pc.subtract(cells.column(CLOSES), cells.column(OPENS))).to_pylist()
     return lengths[0] if len(lengths) == 1 else None

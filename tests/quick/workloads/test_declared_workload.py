@@ -28,10 +28,12 @@ from reports.sections.cells import grid_of
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
 from workloads.base import COUNTS, NEVER, NO_EVENT, Kind, Values
-from workloads.declared import checked
+from workloads.declared import checked, windows
 from workloads.declared.codec import column_of
 from workloads.declared.declaration import load
 from workloads.declared.fields import NAME, RESERVED
+from workloads.declared.oracle import Oracle
+from workloads.declared.sample import sample
 from workloads.registry import chosen, codec_of, length_ms_of, oracle_of, results_of, workload_of
 from workloads.sentinels import as_events, mark, totals_of
 
@@ -309,6 +311,42 @@ def test_marks_in_cells_of_the_load_are_folded_with_its_events(name, sealed):
 )
 def test_the_length_of_windows_is_known_where_it_is_one(name, length_ms, sealed):
     assert length_ms_of(run_of(tape_of(sealed[name]))) == length_ms
+
+
+RARE = '''
+id = "any"
+asks = "anything"
+
+[event.fields]
+kind = { kind = "time", as = "ms" }
+fate = { kind = "uuid", of = 1000 }
+odd = { kind = "integer", from = 0, to = 1 }
+
+[oracle]
+keys = ["opens"]
+step_ms = 500
+cells = """
+SELECT event, opens, opens + 500 AS closes FROM (
+    SELECT *, tumbling(kind, 500) AS opens FROM events AS a WHERE odd = 1 AND EXISTS (
+        SELECT 1 FROM events AS b
+        WHERE b.odd = 0 AND b.fate = a.fate AND tumbling(b.kind, 500) = tumbling(a.kind, 500)
+    )
+)
+"""
+fold = "SELECT opens, count(*) AS pairs FROM cells GROUP BY opens"
+
+[oracle.values]
+pairs = "count"
+'''
+
+
+def test_the_length_of_windows_is_known_though_a_pair_of_events_in_one_is_rare(tmp_path):
+    (tmp_path / "workload.toml").write_text(RARE)
+    rare = load(tmp_path)
+    _, events = sample(rare)
+
+    assert not len(Oracle(rare.question).cells(events)), "a minute of events has no pair"
+    assert windows.length_ms(rare) == 500
 
 
 @pytest.mark.parametrize(
