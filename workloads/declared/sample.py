@@ -27,19 +27,16 @@ def columns() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ids, Lane.of(SEED, "sample").at(ids), EPOCH_MS + ids * MINUTE_MS // EVENTS - late_ms
 
 
-def sample(declaration: Declaration) -> tuple[Columns, pa.Table]:
-    """Return the events as columns, and as the relation `events`."""
+def sample(declaration: Declaration, *, at_once: bool = False) -> tuple[Columns, pa.Table]:
+    """Return the events as columns, and as the relation `events`.
+
+    `at_once`: all of one time. Where a cell needs several events, it has them then.
+    """
     ids, draws, times_ms = columns()
+    if at_once:
+        times_ms = np.full_like(times_ms, EPOCH_MS)
     drawn = {**content(declaration.fields, SEED, draws), time_path(declaration.fields): times_ms}
     return drawn, relation(declaration, SEED, drawn, ids)
-
-
-def at_once(declaration: Declaration) -> pa.Table:
-    """Return the same events, all of one time: where a cell needs several events, it has them."""
-    ids, draws, times_ms = columns()
-    at_ms = np.full(len(times_ms), EPOCH_MS)
-    drawn = {**content(declaration.fields, SEED, draws), time_path(declaration.fields): at_ms}
-    return relation(declaration, SEED, drawn, ids)
 
 
 def relation(declaration: Declaration, seed: int, drawn: Columns, ids: np.ndarray) -> pa.Table:

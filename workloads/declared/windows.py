@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from workloads.declared.declaration import Declaration
 from workloads.declared.oracle import CLOSES, OPENS, Oracle
-from workloads.declared.sample import SEED, at_once, sample
+from workloads.declared.sample import SEED, sample
 
 
 def length_ms(declared: Declaration) -> int | None:
@@ -16,9 +16,11 @@ def length_ms(declared: Declaration) -> int | None:
     question = declared.question
     if question.merge or question.number != OPENS:
         return None
-    oracle, (_, events) = Oracle(question, declared.relations(SEED)), sample(declared)
+    oracle = Oracle(question, declared.relations(SEED))
+    _, events = sample(declared)
     cells = oracle.cells(events)
-    if not len(cells):  # matches that are rare
-        cells = oracle.cells(at_once(declared))
+    if not len(cells):  # what it takes is rare
+        _, events = sample(declared, at_once=True)
+        cells = oracle.cells(events)
     lengths = pc.unique(pc.subtract(cells.column(CLOSES), cells.column(OPENS))).to_pylist()
     return lengths[0] if len(lengths) == 1 else None

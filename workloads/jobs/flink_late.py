@@ -27,9 +27,9 @@ def parts_folder(config: Config) -> Path:
     return Path(config["progress_path"]).with_name(PARTS)
 
 
-def late_table(folder: Path) -> str:
+def late_table(config: Config) -> str:
     """Return the statement for the table that Flink writes late events to."""
-    options = f"'connector' = 'filesystem', 'path' = '{folder.as_uri()}', 'format' = 'csv'"
+    options = f"'connector' = 'filesystem', 'path' = '{parts_folder(config).as_uri()}', 'format' = 'csv'"
     return f"CREATE TEMPORARY TABLE late (source_partition INT, source_offset BIGINT) WITH ({options})"
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyflink.common import Configuration
+from pyflink.common import Configuration, JobClient
 from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.table import StreamTableEnvironment, TableEnvironment
 from redis import Redis
@@ -21,8 +21,14 @@ Column = Any  # a pandas.Series
 # The Kafka client inside the connector's jar has another package name, also in settings that name a class.
 KAFKA, KAFKA_INSIDE = "org.apache.kafka.", "org.apache.flink.kafka.shaded.org.apache.kafka."
 AS_JSON = {"format": "json", "json.ignore-parse-errors": "true"}
-
-
+# The key of a record as text, and its place in the topic.
+RECORD = """
+            record_key STRING,
+            source_partition INT METADATA FROM 'partition' VIRTUAL,
+            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
+BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
+DIGITS = 12  # of a key: a number in hexadecimal digits
+HAS_NUMBER = f"REGEXP(record_key, '^[0-9a-f]{{{DIGITS}}}$')"
 WRITTEN = "CREATE TEMPORARY TABLE written (total BIGINT) WITH ('connector' = 'blackhole')"
 
 
@@ -58,16 +64,27 @@ def source_options(config: Config) -> dict[str, str]:
     }
 
 
-# The key of a record as text, and its place in the topic.
-RECORD = """
-            record_key STRING,
-            source_partition INT METADATA FROM 'partition' VIRTUAL,
-            source_offset BIGINT METADATA FROM 'offset' VIRTUAL,"""
-BY_KEY = {"key.format": "raw", "key.fields": "record_key", "value.fields-include": "EXCEPT_KEY"}
+def event_time(column: str, watermark_ms: int) -> str:
+    """Return the columns for the event time and its watermark, of a column in milliseconds."""
+    return f"""
+        happened_at AS TO_TIMESTAMP_LTZ({column}, 3),
+        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ({column} - {watermark_ms}, 3)
+    """
 
 
-DIGITS = 12  # of a key: a number in hexadecimal digits
-HAS_NUMBER = f"REGEXP(record_key, '^[0-9a-f]{{{DIGITS}}}$')"
+def event_time_of_windows(column: str, config: Config) -> str:
+    """Return the same for windows. Flink closes a window when the watermark is its last millisecond, and the run's
+    `watermark_ms` means its end. So the watermark is one less.
+    """
+    return event_time(column, config["watermark_ms"] + 1)
+
+
+def insert_together(tables: TableEnvironment, *statements: str) -> JobClient:
+    """Run these statements as one job."""
+    together = tables.create_statement_set()
+    for statement in statements:
+        together.add_insert_sql(statement)
+    return together.execute().get_job_client()
 
 
 def number_of(key: str) -> str:
@@ -75,6 +92,11 @@ def number_of(key: str) -> str:
     digits = (f"POSITION(SUBSTRING({key} FROM {at + 1} FOR 1) IN '123456789abcdef')" for at in range(DIGITS))
     powers = (16 ** (DIGITS - 1 - at) for at in range(DIGITS))
     return " + ".join(f"{digit} * CAST({power} AS BIGINT)" for digit, power in zip(digits, powers, strict=True))
+
+
+def source(name: str, config: Config, columns: str) -> str:
+    """Return the statement for a table of records."""
+    return f"CREATE TEMPORARY TABLE {name} ({columns}) WITH ({options_of(source_options(config))})"
 
 
 def keyed_source(name: str, config: Config, columns: str) -> str:

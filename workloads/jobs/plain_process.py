@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
@@ -40,8 +40,21 @@ class Answer(Protocol[Record_contra]):
         """Add all changes since the last call to the transaction."""
 
 
+class Record(NamedTuple):
+    """A record, and its place in the topic."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
 def value_of(message: Message) -> bytes | None:
     return message.value()
+
+
+def record_of(message: Message) -> Record:
+    return Record(message.partition() or 0, message.offset() or 0, message.key(), message.value())
 
 
 def run(

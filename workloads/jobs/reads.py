@@ -10,10 +10,6 @@ LENGTH_MS, STEP_MS = 60_000, 1_000  # length of a window, and the slide
 READS, ARTICLES = "reads", "articles"
 
 
-def key_of(value: str, reader: str) -> str:
-    return f"{value}:{reader}"
-
-
 def pane_of(read_at: int) -> int:
     """Return the start of the newest window that holds this time. All reads of a pane are in the same windows."""
     return read_at - read_at % STEP_MS

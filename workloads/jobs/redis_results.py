@@ -27,6 +27,11 @@ def connect(config: Mapping[str, Any], *, retries: bool = False) -> redis.Redis:
     return client_of(config["redis"], config["redis_prefix"], decode_responses=True, retry=retry, socket_timeout=60)
 
 
+def key_of(value: str, whose: str) -> str:
+    """Name the hash of a value."""
+    return f"{value}:{whose}"
+
+
 def updated_key(key: str) -> str:
     return f"updated:{key}"
 

@@ -12,17 +12,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, rule
 
-from harness.evidence.observed import folded
 from harness.judging.judge import conclude
 from harness.model import UsageError
 from harness.selftest import requests as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.capping_model import SHOW, SUPPRESS, Action, Rule, actions
-from harness.selftest.declared import in_cells
 from harness.selftest.drive import expected
 from harness.selftest.report import words_of
+from tests.quick.workloads.crashes import NOTHING_PLANNED, TimersUnderCrashes, left_by, right_values
 from tests.quick.workloads.test_enrichment import OneUser
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.capping.jobs.capped import Answer, Cap, User, read_caps
@@ -31,7 +30,7 @@ from workloads.capping.jobs.spark_tws import Capping
 from workloads.declared import checked
 from workloads.declared.declaration import unsealed
 from workloads.declared.oracle import Limits, Oracle
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import codec_of
 from workloads.shipped import folder_of
 
 SENT = planted.requests()
@@ -56,72 +55,43 @@ def test_a_cool_down_may_outlast_the_hour():
     assert answers == {1: (SHOW, 1), 2: (SUPPRESS, 1), 3: (SUPPRESS, 0), 4: (SHOW, 1)}
 
 
-class TimersUnderCrashes(RuleBasedStateMachine):
-    """One user in micro-batches. Each commits its input, its watermark, the state and the answers together, or is lost
-    by a crash before that and comes again.
-    """
+class RequestsUnderCrashes(TimersUnderCrashes):
+    """The requests of one user."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(state=(0, 0, 0, ()))
         self.cap = Cap(ads=2, hour_ms=20, cool_down_ms=6)
-        self.asked = 0
-        self.accepted: list[tuple[int, int]] = []
-        self.answers: list[Answer] = []
-        self.state: tuple[Any, ...] = (0, 0, 0, ())  # as it lies in a checkpoint
-        self.watermark = 0
-        self.batch: tuple[list[tuple[int, int]], int] | None = None  # one that is planned and not committed
 
-    def ran(self, batch: tuple[list[tuple[int, int]], int]) -> tuple[User, list[Answer]]:
-        user = User(self.cap, *self.state)
-        asked, watermark = batch
-        for request in asked:
-            if request[0] > self.watermark:
-                user.ask(*request)
-        return user, user.fire(watermark)
+    def restored(self) -> User:
+        return User(self.cap, *self.state)
 
-    @precondition(lambda self: self.batch is None)
+    def stored(self, state: User) -> tuple[Any, ...]:
+        return state.shown, state.hour_ends, state.cools_until, tuple(state.waiting)
+
+    def wait(self, state: User, event: tuple[int, int]) -> None:
+        state.ask(*event)
+
+    @NOTHING_PLANNED
     @rule(data=st.data(), forward=st.integers(0, 25))
     def plan(self, data: Any, forward: int) -> None:
         times = st.integers(max(self.watermark - 5, 1), self.watermark + 40)
-        asked = [(at_ms, self.asked + n) for n, at_ms in enumerate(data.draw(st.lists(times, max_size=6)))]
-        self.asked += len(asked)
-        waiting = [request for request in self.accepted if request[0] > self.watermark]
-        copies = data.draw(st.lists(st.sampled_from(waiting), max_size=2)) if waiting else []
-        self.batch = [*asked, *copies], self.watermark + forward
-
-    @precondition(lambda self: self.batch is not None)
-    @rule()
-    def crash(self) -> None:
-        """The state of the last commit is left, so that nothing that this batch did is known."""
-        assert self.batch
-        self.ran(self.batch)
-
-    @precondition(lambda self: self.batch is not None)
-    @rule()
-    def commit(self) -> None:
-        assert self.batch
-        user, answers = self.ran(self.batch)
-        self.accepted += [request for request in self.batch[0] if request[0] > self.watermark]
-        self.answers += answers
-        self.state = user.shown, user.hour_ends, user.cools_until, tuple(user.waiting)
-        _, self.watermark = self.batch
-        self.batch = None
+        asked = [(at_ms, self.came + n) for n, at_ms in enumerate(data.draw(st.lists(times, max_size=6)))]
+        self.planned(asked, lambda waiting: data.draw(st.lists(st.sampled_from(waiting), max_size=2)), forward)
 
     @invariant()
     def each_request_that_the_watermark_has_passed_is_answered_once_as_the_model_says(self) -> None:
-        due = sorted(request for request in self.accepted if request[0] <= self.watermark)
-        right = actions(due, Rule(*self.cap))
-        assert self.answers == [Answer(event, *right[event]) for _, event in due]
+        right = actions(self.due, Rule(*self.cap))
+        assert self.left == [Answer(event, *right[event]) for _, event in self.due]
 
     @invariant()
     def no_timer_is_behind_the_watermark_and_an_idle_user_has_no_state(self) -> None:
-        user = User(self.cap, *self.state)
+        user = self.restored()
         assert user.next_ms is None or user.next_ms > self.watermark
         assert user.next_ms is not None or user.shown == 0
 
 
-TimersUnderCrashes.TestCase.settings = settings(stateful_step_count=30)
-TestTimersUnderCrashes = TimersUnderCrashes.TestCase
+RequestsUnderCrashes.TestCase.settings = settings(stateful_step_count=30)
+TestRequestsUnderCrashes = RequestsUnderCrashes.TestCase
 
 
 def in_records(seed):
@@ -141,15 +111,6 @@ def judged(outputs):
     return dict(cells)
 
 
-def right():
-    oracle = oracle_of(planted.ASKED)
-    codes, keys = oracle.codes, results_of(planted.ASKED.tape).keys
-    return {
-        (keys[codes.key(cell)], codes.field(cell)): value
-        for cell, value in folded(oracle, in_cells(SENT, oracle)).items()
-    }
-
-
 def end(job, offset):
     """Let the watermark pass all requests. Return what left, but for the request that does it."""
     last = json.dumps({"user": "user-00", "asked_at": EPOCH_MS * 2}).encode()
@@ -161,27 +122,10 @@ def end(job, offset):
 def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp_path):
     records, draw = in_records(seed), random.Random(seed)
     late = tmp_path / "late.jsonl"
-    left: list[bytes] = []
-
-    def started():
-        out = {tuple(json.loads(each)["of"]) for each in left}
-        return Requests(out, CAPS, ALLOWED_MS, late), 0
-
-    job, at = started()
-    while at < len(records):
-        until = min(at + 50, len(records))
-        for offset in range(at, until):
-            job.add((0, offset), *records[offset])
-        at = until
-        outputs = job.answered(idle=True)
-        if draw.random() < 0.3:  # killed before the transaction, or behind it
-            left += outputs * draw.randrange(2)
-            job, at = started()
-        else:
-            left += outputs
+    job, left = left_by(lambda out: Requests(out, CAPS, ALLOWED_MS, late), records, draw)
     left += end(job, len(records))
 
-    assert judged(left) == right()
+    assert judged(left) == right_values(planted.ASKED, SENT)
     assert late.read_text() == ""
     assert job.done({0: 7}) == {0: 7}
     time_of = {event: at_ms for at_ms, event, _ in ROWS}
@@ -235,7 +179,7 @@ def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_is_gone_in_th
         for each in answers
     ]
 
-    assert judged(outputs) == right()
+    assert judged(outputs) == right_values(planted.ASKED, SENT)
     assert {one.handle.state for one in known.values()} == {None}
 
 

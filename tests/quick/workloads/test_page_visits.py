@@ -19,9 +19,10 @@ from harness.measuring.latency.sending import Sending
 from harness.selftest import visits as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import Events, events, in_cells
+from workloads.jobs.redis_results import key_of
 from workloads.page_visits.jobs.reference import Visits
 from workloads.page_visits.jobs.reference_sessions import Sessions
-from workloads.page_visits.jobs.visits import LENGTH_MS, STEP_MS, VISITORS, VISITS, key_of
+from workloads.page_visits.jobs.visits import LENGTH_MS, STEP_MS, VISITORS, VISITS
 from workloads.registry import codec_of, oracle_of, results_of
 
 OF_NO_EVENT = ("visits in a window of another length",)

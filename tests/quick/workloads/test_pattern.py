@@ -12,28 +12,28 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, rule
 from redis import Redis
 from redis.client import Pipeline
 
-from harness.evidence.observed import folded
 from harness.judging.judge import conclude
 from harness.model import UsageError
 from harness.selftest import matches as planted
 from harness.selftest.by_hand import EPOCH_MS
-from harness.selftest.declared import in_cells
 from harness.selftest.drive import expected
 from harness.selftest.pattern_model import matches
 from harness.selftest.report import words_of
+from tests.quick.workloads.crashes import NOTHING_PLANNED, TimersUnderCrashes, right_values
 from tests.quick.workloads.test_enrichment import OneUser
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.declared import checked
 from workloads.declared.declaration import unsealed
 from workloads.declared.oracle import Limits, Oracle
+from workloads.jobs.plain_process import Record
 from workloads.pattern.jobs.matched import LARGE_FROM, SMALL_BELOW, WITHIN_MS, Card, Match, is_asked
-from workloads.pattern.jobs.reference import CARDS, NEWEST, Payments, Record
+from workloads.pattern.jobs.reference import CARDS, NEWEST, Payments
 from workloads.pattern.jobs.spark_tws import Pattern
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import codec_of, oracle_of
 from workloads.sentinels import as_events, group_of
 from workloads.shipped import folder_of
 
@@ -55,75 +55,45 @@ def test_a_large_payment_matches_its_neighbour_if_that_is_small_and_near():
     assert matches(too_far, 1001) == {6: 5, 8: 7}
 
 
-class TimersUnderCrashes(RuleBasedStateMachine):
-    """One card in micro-batches. Each commits its input, its watermark, the state and the matches together, or is lost
-    by a crash before that and comes again.
-    """
+class PaymentsUnderCrashes(TimersUnderCrashes):
+    """The payments of one card."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.paid = 0
-        self.accepted: list[tuple[int, int, bool]] = []
-        self.matches: list[Match] = []
-        self.state: tuple[Any, ...] = (0, 0, ())  # as it lies in a checkpoint
-        self.watermark = 0
-        self.batch: tuple[list[tuple[int, int, bool]], int] | None = None  # one that is planned and not committed
+        super().__init__(state=(0, 0, ()))
 
-    def ran(self, batch: tuple[list[tuple[int, int, bool]], int]) -> tuple[Card, list[Match]]:
-        card = Card(*self.state)
-        paid, watermark = batch
-        for payment in paid:
-            if payment[0] > self.watermark:
-                card.pay(payment)
-        return card, card.fire(watermark)
+    def restored(self) -> Card:
+        return Card(*self.state)
 
-    @precondition(lambda self: self.batch is None)
+    def stored(self, state: Card) -> tuple[Any, ...]:
+        return state.small_at, state.small, tuple(state.waiting)
+
+    def wait(self, state: Card, event: tuple[int, int, bool]) -> None:
+        state.pay(event)
+
+    @NOTHING_PLANNED
     @rule(data=st.data(), forward=st.integers(0, 2 * WITHIN_MS))
     def plan(self, data: Any, forward: int) -> None:
         # Few different times, of which some are as far apart as the bound.
         times = st.integers(max(self.watermark - 5, 1) // 250, (self.watermark + 3 * WITHIN_MS) // 250)
         drawn = data.draw(st.lists(st.tuples(times, st.booleans()), max_size=6))
-        paid = [(max(1, 250 * at), self.paid + n, small) for n, (at, small) in enumerate(drawn)]
-        self.paid += len(paid)
-        waiting = [payment for payment in self.accepted if payment[0] > self.watermark]
-        copies = data.draw(st.lists(st.sampled_from(waiting), max_size=2)) if waiting else []
-        self.batch = [*paid, *copies], self.watermark + forward
-
-    @precondition(lambda self: self.batch is not None)
-    @rule()
-    def crash(self) -> None:
-        """The state of the last commit is left, so that nothing that this batch did is known."""
-        assert self.batch
-        self.ran(self.batch)
-
-    @precondition(lambda self: self.batch is not None)
-    @rule()
-    def commit(self) -> None:
-        assert self.batch
-        card, found = self.ran(self.batch)
-        self.accepted += [payment for payment in self.batch[0] if payment[0] > self.watermark]
-        self.matches += found
-        self.state = card.small_at, card.small, tuple(card.waiting)
-        _, self.watermark = self.batch
-        self.batch = None
+        paid = [(max(1, 250 * at), self.came + n, small) for n, (at, small) in enumerate(drawn)]
+        self.planned(paid, lambda waiting: data.draw(st.lists(st.sampled_from(waiting), max_size=2)), forward)
 
     @invariant()
     def each_match_that_the_watermark_has_passed_came_once_in_order_as_the_model_says(self) -> None:
-        due = sorted(payment for payment in self.accepted if payment[0] <= self.watermark)
-        right = matches(due, WITHIN_MS)
-        assert self.matches == [
-            Match(right[event], event) for event in dict.fromkeys(event for _, event, _ in due) if event in right
-        ]
+        right = matches(self.due, WITHIN_MS)
+        events = dict.fromkeys(event for _, event, _ in self.due)
+        assert self.left == [Match(right[event], event) for event in events if event in right]
 
     @invariant()
     def no_timer_is_behind_the_watermark_and_an_idle_card_has_no_state(self) -> None:
-        card = Card(*self.state)
+        card = self.restored()
         assert card.next_ms is None or card.next_ms > self.watermark
         assert card.next_ms is not None or card.small == 0
 
 
-TimersUnderCrashes.TestCase.settings = settings(stateful_step_count=30)
-TestTimersUnderCrashes = TimersUnderCrashes.TestCase
+PaymentsUnderCrashes.TestCase.settings = settings(stateful_step_count=30)
+TestPaymentsUnderCrashes = PaymentsUnderCrashes.TestCase
 
 
 class Store:
@@ -166,15 +136,6 @@ def in_records(seed):
     return [*records, *(Record(partition, len(rows), b"0" * 12, end) for partition in range(2))]
 
 
-def right():
-    oracle = oracle_of(planted.ASKED)
-    codes, keys = oracle.codes, results_of(planted.ASKED.tape).keys
-    return {
-        (keys[codes.key(cell)], codes.field(cell)): value
-        for cell, value in folded(oracle, in_cells(SENT, oracle)).items()
-    }
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp_path):
     records, draw = in_records(seed), random.Random(seed)
@@ -198,7 +159,7 @@ def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp
         if fate < 0.4:
             job = started()
 
-    assert store.results() == right()
+    assert store.results() == right_values(planted.ASKED, SENT)
     assert late.read_text() == ""
     assert job.unusable == 0
     assert len(store.hashes[CARDS]) == planted.CARDS
@@ -245,8 +206,9 @@ def test_the_state_of_spark_says_what_the_oracle_says_in_order_and_is_gone_in_th
     found += [each for one in known.values() for each in one.batch([], 1 << 60)]
 
     cells = {(f"outputs:{each['card']}", each["last"]): 1 for each in found}
-    assert cells | {(f"first:{each['card']}", each["last"]): each["first"] for each in found} == right()
-    assert 2 * len(found) == len(right())
+    right = right_values(planted.ASKED, SENT)
+    assert cells | {(f"first:{each['card']}", each["last"]): each["first"] for each in found} == right
+    assert 2 * len(found) == len(right)
     assert {one.handle.state for one in known.values()} == {None}
 
 

@@ -13,14 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from harness.evidence.observed import folded
 from harness.judging.judge import conclude
 from harness.selftest import joins as planted
 from harness.selftest.by_hand import EPOCH_MS
-from harness.selftest.declared import in_cells
 from harness.selftest.drive import expected
 from harness.selftest.report import words_of
 from harness.util.seeded_draws import Lane, between
+from tests.quick.workloads.crashes import left_by, right_values
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.declared.declaration import load
 from workloads.declared.draws import content
@@ -29,7 +28,7 @@ from workloads.declared.oracle import Oracle
 from workloads.declared.sample import relation
 from workloads.readers_join.jobs.joined import Joined, Read, ends_of
 from workloads.readers_join.jobs.reference import Waiting
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import codec_of
 from workloads.shipped import folder_of
 
 SENT = planted.reads()
@@ -106,30 +105,12 @@ def judged(outputs: list[bytes]) -> dict[tuple[str, int], int]:
 def test_the_reference_says_what_the_oracle_says_wherever_it_is_killed(seed, tmp_path):
     records, draw = in_records(seed), random.Random(seed)
     late = tmp_path / "late.jsonl"
-    left: list[bytes] = []
-
-    def started() -> tuple[Waiting, int]:
-        return Waiting({tuple(json.loads(each)["of"]) for each in left}, ALLOWED_MS, late), 0
-
-    job, at = started()
-    while at < len(records):
-        until = min(at + 50, len(records))
-        for offset in range(at, until):
-            job.add((0, offset), *records[offset])
-        at = until
-        outputs = job.answered(idle=True)
-        if draw.random() < 0.3:  # killed before the transaction, or behind it
-            left += outputs * draw.randrange(2)
-            job, at = started()
-        else:
-            left += outputs
+    job, left = left_by(lambda out: Waiting(out, ALLOWED_MS, late), records, draw)
     last = json.dumps({"reader": "reader-00", "article": "none", "read_at": EPOCH_MS * 2}).encode()
     job.add((0, len(records)), b"0" * 12, last)
     left += job.answered(idle=False)
 
-    oracle, keys = oracle_of(planted.ASKED), results_of(planted.ASKED.tape).keys
-    right = folded(oracle, in_cells(SENT, oracle)).items()
-    assert judged(left) == {(keys[oracle.codes.key(cell)], oracle.codes.field(cell)): value for cell, value in right}
+    assert judged(left) == right_values(planted.ASKED, SENT)
     assert late.read_text() == ""
     assert job.done({0: 7}) == {0: 7}
 

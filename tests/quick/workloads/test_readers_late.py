@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, rule
 from redis.client import Pipeline
 
 from harness.evidence.observed import NamedLate, folded
@@ -25,10 +25,12 @@ from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.drive import expected
 from harness.selftest.report import words_of
 from harness.util.seeded_draws import Lane, between
+from tests.quick.workloads.crashes import NOTHING_PLANNED, PLANNED, BatchesUnderCrashes
 from tests.quick.workloads.test_enrichment import OneUser
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.base import COUNTS
 from workloads.declared.codec import column_of
+from workloads.jobs.plain_process import Record
 from workloads.readers_late.jobs.policies import (
     AGAIN,
     AGAIN_MS,
@@ -50,18 +52,14 @@ PARTITIONS, SECTIONS = 3, 8
 ONCE_MS = -(1 << 62)
 
 
-class PoliciesUnderCrashes(RuleBasedStateMachine):
-    """One section in micro-batches. Each commits its input, its watermark, the state and what is emitted, or is
-    all lost by a crash before that and comes again.
-    """
+class PoliciesUnderCrashes(BatchesUnderCrashes):
+    """The reads of one section."""
 
     def __init__(self) -> None:
         super().__init__()
         self.state: tuple[dict[int, Counts], int] = ({}, 0)  # as it lies in a checkpoint
-        self.watermark = 0
         self.judged: list[tuple[int, int]] = []  # the time of each read, and the watermark of its batch
         self.emitted: dict[int, Counts] = {}
-        self.batch: tuple[list[int], int] | None = None  # one that is planned and not committed
 
     def ran(self, batch: tuple[list[int], int]) -> tuple[Windows, dict[int, Counts]]:
         windows, (reads, watermark) = Windows(*self.state), batch
@@ -72,7 +70,7 @@ class PoliciesUnderCrashes(RuleBasedStateMachine):
         windows.forget(watermark)
         return windows, emitted
 
-    @precondition(lambda self: self.batch is None)
+    @NOTHING_PLANNED
     @rule(data=st.data(), forward=st.sampled_from([0, 1, 5_000, LENGTH_MS, AGAIN_MS, 65_000, ASIDE_MS]))
     def plan(self, data: Any, forward: int) -> None:
         watermark = self.watermark + forward
@@ -80,17 +78,9 @@ class PoliciesUnderCrashes(RuleBasedStateMachine):
         near = st.builds(lambda age, more: max(0, watermark - age - more), ages, st.integers(0, LENGTH_MS))
         self.batch = data.draw(st.lists(near, max_size=6)), watermark
 
-    @precondition(lambda self: self.batch is not None)
-    @rule()
-    def crash(self) -> None:
-        """The state of the last commit is left. What was written before the crash is written again, and is the same."""
-        assert self.batch
-        self.ran(self.batch)
-
-    @precondition(lambda self: self.batch is not None)
+    @PLANNED
     @rule()
     def commit(self) -> None:
-        assert self.batch
         reads, self.watermark = self.batch
         windows, emitted = self.ran(self.batch)
         self.judged += [(read, self.watermark) for read in reads]
@@ -355,7 +345,7 @@ def test_the_reference_says_what_the_judge_expects_wherever_it_is_killed(seed, t
     while any(read[p] < len(rows) for p, rows in of_partition.items()):
         for p, rows in of_partition.items():  # each partition at any speed
             for row in rows[read[p] : (until := read[p] + draw.randrange(60))]:
-                job.add((p, int(log["offset"][row]), values[row]))
+                job.add(Record(p, int(log["offset"][row]), None, values[row]))
             read[p] = min(until, len(rows))
         transaction = copy.deepcopy(redis)
         job.write(cast(Pipeline, transaction))
@@ -367,7 +357,7 @@ def test_the_reference_says_what_the_judge_expects_wherever_it_is_killed(seed, t
             redis, done = transaction, dict(read)
     for p in range(PARTITIONS):
         last = json.dumps({"section": "section-1", "read_at": FAR_MS}).encode()
-        job.add((p, len(of_partition[p]), last))
+        job.add(Record(p, len(of_partition[p]), None, last))
     job.write(cast(Pipeline, redis))
 
     watermark_ms = watermarks(log)
@@ -380,7 +370,7 @@ def test_the_reference_says_what_the_judge_expects_wherever_it_is_killed(seed, t
 def test_records_that_are_no_reads_are_left_out(tmp_path):
     job = Sections(1, LATENESS_MS, tmp_path / "late.jsonl")
     for value in (None, b"", b"not an event", b'{"s', b'{"section": 7, "read_at": 1}'):
-        job.add((0, 0, value))
+        job.add(Record(0, 0, None, value))
     redis = Redis()
     job.write(cast(Pipeline, redis))
 

@@ -11,19 +11,19 @@ import pytest
 from redis import Redis
 from redis.client import Pipeline
 
-from harness.evidence.observed import folded
 from harness.judging.judge import conclude
 from harness.selftest import places as planted
 from harness.selftest.by_hand import EPOCH_MS
-from harness.selftest.declared import events, in_cells
+from harness.selftest.declared import events
 from harness.selftest.drive import expected
 from harness.selftest.report import words_of
+from tests.quick.workloads.crashes import right_values
 from tests.quick.workloads.test_enrichment import OneUser
 from tests.quick.workloads.test_page_visits import Planned
 from tests.quick.workloads.test_pattern import Store, Transaction
 from workloads.declared.declaration import unsealed
 from workloads.declared.oracle import Limits, Oracle
-from workloads.registry import codec_of, oracle_of, results_of
+from workloads.registry import codec_of
 from workloads.top_pages.jobs.ranked import LENGTH_MS, PLACES, Ranked, opens_of, top
 from workloads.top_pages.jobs.reference import Pages
 from workloads.top_pages.jobs.spark_tws import TopPages
@@ -37,15 +37,6 @@ def test_more_views_come_first_and_then_the_smaller_name():
     assert [each.page for each in top(views)] == ["/page/7", "/page/10", "/page/2", "/page/1", "/page/3"]
     assert top({"a": 1}) == [Ranked("a", 1, 1)]
     assert top({}) == []
-
-
-def right():
-    oracle = oracle_of(planted.ASKED)
-    codes, keys = oracle.codes, results_of(planted.ASKED.tape).keys
-    return {
-        (keys[codes.key(cell)], codes.field(cell)): value
-        for cell, value in folded(oracle, in_cells(SENT, oracle)).items()
-    }
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,8 +64,8 @@ def test_the_reference_takes_lost_places_back_wherever_it_is_killed(seed):
         if fate < 0.4:
             job = started()
 
-    assert store.results() == right()
-    assert shown > right().keys()
+    assert store.results() == right_values(planted.ASKED, SENT)
+    assert shown > right_values(planted.ASKED, SENT).keys()
     job.add(b'{"page": 1}')
     assert job.unusable == 1
 
@@ -109,8 +100,9 @@ def test_the_state_of_spark_says_what_the_oracle_says_and_is_gone_in_the_end(see
     found += [each for one in known.values() for each in one.batch([], 1 << 60)]
 
     cells = {(f"place:{each['page']}", each["opens"]): each["place"] for each in found}
-    assert cells | {(f"views:{each['page']}", each["opens"]): each["views"] for each in found} == right()
-    assert 2 * len(found) == len(right())
+    right = right_values(planted.ASKED, SENT)
+    assert cells | {(f"views:{each['page']}", each["opens"]): each["views"] for each in found} == right
+    assert 2 * len(found) == len(right)
     assert {one.handle.state for one in known.values()} == {None}
 
 

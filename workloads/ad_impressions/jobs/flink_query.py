@@ -25,8 +25,16 @@ from pyflink.table.udf import udf
 
 from workloads.ad_impressions.jobs.question import AD, AD_KEY, FIELD, asked_key, chosen_more, counted
 from workloads.jobs import flink_sql
-from workloads.jobs.flink_late import is_named, late_table, parts_folder
-from workloads.jobs.flink_sql import Column, connection, options_of, quoted, source_options, write_larger
+from workloads.jobs.flink_late import is_named, late_table
+from workloads.jobs.flink_sql import (
+    Column,
+    connection,
+    insert_together,
+    options_of,
+    quoted,
+    source_options,
+    write_larger,
+)
 from workloads.jobs.run_config import Config
 
 
@@ -34,12 +42,10 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     tables.create_temporary_function("to_redis", redis_writer(config))
     tables.execute_sql(table("impressions", config, source_options(config), PLACE if is_named(config) else ""))
-    statements = tables.create_statement_set()
-    statements.add_insert_sql(counting(config, in_time(config)))
-    if is_named(config):
-        tables.execute_sql(late_table(parts_folder(config)))
-        statements.add_insert_sql(naming(config))
-    return statements.execute().get_job_client()
+    if not is_named(config):
+        return insert_together(tables, counting(config, in_time(config)))
+    tables.execute_sql(late_table(config))
+    return insert_together(tables, counting(config, in_time(config)), naming(config))
 
 
 def make_environment(mode: Any, settings: dict[str, str]) -> TableEnvironment:

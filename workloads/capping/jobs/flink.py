@@ -21,9 +21,16 @@ from pyflink.datastream import KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import ValueStateDescriptor
 
 from workloads.capping.jobs.capped import Cap, User, read_caps
-from workloads.jobs.flink_late import late_table, parts_folder
+from workloads.jobs.flink_late import late_table
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_stream_environment, output_topic
+from workloads.jobs.flink_sql import (
+    HAS_NUMBER,
+    event_time,
+    insert_together,
+    keyed_source,
+    make_stream_environment,
+    output_topic,
+)
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, read_config
 
@@ -85,16 +92,13 @@ class Capping(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_stream_environment(settings)
     actions = output_topic("actions", config, "`output` ROW<`action` INT, shown INT>")
-    for statement in (requests(config), actions, late_table(parts_folder(config))):
+    for statement in (requests(config), actions, late_table(config)):
         tables.execute_sql(statement)
     caps = read_caps(cast(dict[str, str], connect(config).hgetall("rules")))
     usable = tables.to_data_stream(tables.sql_query(USABLE))
     outputs = usable.key_by(user_of, Types.STRING()).process(Capping(caps), OUTPUT)
     tables.create_temporary_view("outputs", outputs)
-    statements = tables.create_statement_set()
-    statements.add_insert_sql(ACTIONS)
-    statements.add_insert_sql(NAMES)
-    return statements.execute().get_job_client()
+    return insert_together(tables, ACTIONS, NAMES)
 
 
 def user_of(request: Any) -> str:
@@ -106,10 +110,7 @@ def requests(config: Config) -> str:
     columns = f"""
         `user` STRING,
         asked_at BIGINT,
-        user_id AS `user`,
-        happened_at AS TO_TIMESTAMP_LTZ(asked_at, 3),
-        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(asked_at - {config["watermark_ms"]}, 3)
-    """
+        user_id AS `user`,{event_time("asked_at", config["watermark_ms"])}"""
     return keyed_source("requests", config, columns)
 
 

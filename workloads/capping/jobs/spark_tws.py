@@ -10,18 +10,12 @@ watermark is late, and Spark drops it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.capping.jobs.capped import Cap, User, read_caps
 from workloads.jobs import spark_stream
@@ -29,6 +23,7 @@ from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key, whole_events
+from workloads.jobs.spark_timers import WaitingRows
 
 EVENT = "user string, asked_at long"
 STATE = """
@@ -37,54 +32,28 @@ shown int, hour_ends bigint, cools_until bigint, waiting array<struct<asked_at: 
 OUTPUT = "user string, event bigint, action int, shown int"
 
 
-class Capping(StatefulProcessor):
-    """The state of a user. A user without waiting requests and timers has none."""
+class Capping(WaitingRows[User]):
+    """The state of a user."""
+
+    SCHEMA = STATE
 
     def __init__(self, caps: Mapping[str, Cap]) -> None:
         self._caps = dict(caps)
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("user", STATE)
+    def restored(self, name: str, stored: tuple[Any, ...] | None) -> User:
+        shown, hour_ends, cools_until, waiting = stored or (0, 0, 0, ())
+        return User(self._caps[name], shown, hour_ends, cools_until, [(at_ms, event) for at_ms, event in waiting])
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        user = self._known(*key)
-        for row in rows:
-            user.ask(row["asked_at"], row["event"])
-        self._keep(user)
-        return iter(())
+    def stored(self, state: User) -> tuple[Any, ...]:
+        return state.shown, state.hour_ends, state.cools_until, state.waiting
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        """Fire all timers up to the watermark, in order of their times. Several timers of Spark may expire at once: the
-        first one does it for all of them.
-        """
-        (name,) = key
-        user = self._known(name)
-        answers = user.fire(timerValues.getCurrentWatermarkInMs())
-        self._keep(user)
-        return iter([Row(user=name, event=event, action=action, shown=shown) for event, action, shown in answers])
+    def wait(self, state: User, row: Row) -> None:
+        state.ask(row["asked_at"], row["event"])
 
-    def _known(self, name: str) -> User:
-        shown, hour_ends, cools_until, waiting = self._state.get() or (0, 0, 0, ())
-        requests = [(at_ms, event) for at_ms, event in waiting]
-        return User(self._caps[name], shown, hour_ends, cools_until, requests)
-
-    def _keep(self, user: User) -> None:
-        if user.next_ms is None:
-            self._state.clear()
-            return
-        self._state.update((user.shown, user.hour_ends, user.cools_until, user.waiting))
-        self._handle.registerTimer(user.next_ms)
+    def fired(self, name: str, state: User, until_ms: int) -> list[Row]:
+        return [
+            Row(user=name, event=event, action=action, shown=shown) for event, action, shown in state.fire(until_ms)
+        ]
 
 
 def requests_of(records: DataFrame) -> DataFrame:

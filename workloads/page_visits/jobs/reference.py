@@ -15,9 +15,9 @@ from confluent_kafka import Message
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, write_fields
+from workloads.jobs.redis_results import connect, key_of, write_fields
 from workloads.jobs.run_config import read_config
-from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
+from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS
 
 STATE = "reference:visitors:"  # followed by country and window: a set
 

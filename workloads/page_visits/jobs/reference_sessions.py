@@ -19,9 +19,9 @@ import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key, write_fields
+from workloads.jobs.redis_results import connect, key_of, updated_key, write_fields
 from workloads.jobs.run_config import read_config
-from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES, key_of
+from workloads.page_visits.jobs.visits import DIFFERENT, GAP_MS, PAGES
 
 STATE = "reference:sessions"  # a hash: visitor -> all sessions
 

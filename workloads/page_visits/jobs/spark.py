@@ -18,12 +18,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.redis_results import connect
+from workloads.jobs.redis_results import connect, key_of
 from workloads.jobs.redis_sinks import SINKS, write_batch
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import whole_events
 from workloads.jobs.spark_stream import Writer, read_records, start
-from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS, key_of
+from workloads.page_visits.jobs.visits import LENGTH_MS, VISITORS, VISITS
 
 EVENT = "visitor string, country string, seen_at long"
 

@@ -6,7 +6,3 @@ LENGTH_MS, STEP_MS = 10_000, 2_000  # length of a window, and the step of slidin
 GAP_MS = 2_000  # longest gap within a session
 VISITS, VISITORS = "visits", "visitors"
 PAGES, DIFFERENT = "pages", "different"
-
-
-def key_of(value: str, whose: str) -> str:
-    return f"{value}:{whose}"

@@ -14,9 +14,17 @@ import sys
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings
 
-from workloads.jobs.flink_late import late_table, parts_folder
+from workloads.jobs.flink_late import late_table
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_environment, number_of, output_topic
+from workloads.jobs.flink_sql import (
+    HAS_NUMBER,
+    event_time,
+    insert_together,
+    keyed_source,
+    make_environment,
+    number_of,
+    output_topic,
+)
 from workloads.jobs.run_config import Config, read_config
 from workloads.pattern.jobs.matched import FIRST, LARGE_FROM, SMALL_BELOW, WITHIN_MS
 
@@ -56,22 +64,16 @@ FROM in_time MATCH_RECOGNIZE (
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     pairs = output_topic("pairs", config, f"`output` ROW<`{FIRST}` BIGINT>")
-    for statement in (payments(config), pairs, late_table(parts_folder(config)), ASKED, IN_TIME):
+    for statement in (payments(config), pairs, late_table(config), ASKED, IN_TIME):
         tables.execute_sql(statement)
-    statements = tables.create_statement_set()
-    statements.add_insert_sql(MATCHING)
-    statements.add_insert_sql(LATE)
-    return statements.execute().get_job_client()
+    return insert_together(tables, MATCHING, LATE)
 
 
 def payments(config: Config) -> str:
     columns = f"""
         card STRING,
         amount DOUBLE,
-        paid_at BIGINT,
-        happened_at AS TO_TIMESTAMP_LTZ(paid_at, 3),
-        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(paid_at - {config["watermark_ms"]}, 3)
-    """
+        paid_at BIGINT,{event_time("paid_at", config["watermark_ms"])}"""
     return keyed_source("payments", config, columns)
 
 

@@ -64,8 +64,3 @@ class Card:
         if self.small_at and self.small_at + WITHIN_MS <= until_ms:
             self.small_at = self.small = 0
         return matches
-
-
-def key_of(value: str, card: str) -> str:
-    """Name the hash of a value."""
-    return f"{value}:{card}"

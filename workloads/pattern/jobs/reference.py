@@ -13,29 +13,20 @@ import json
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 import msgspec
 import redis
-from confluent_kafka import Message
 
 from workloads.jobs import plain_process
+from workloads.jobs.plain_process import Record, record_of
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key, write_fields
+from workloads.jobs.redis_results import connect, key_of, updated_key, write_fields
 from workloads.jobs.run_config import read_config
-from workloads.pattern.jobs.matched import FIRST, OUTPUTS, Card, is_asked, is_small, key_of
+from workloads.pattern.jobs.matched import FIRST, OUTPUTS, Card, is_asked, is_small
 
 CARDS = "reference:cards"  # a hash: card -> its state
 NEWEST = "reference:newest"  # a hash: partition -> the newest time
-
-
-class Record(NamedTuple):
-    """A record, and its place in the log."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
 
 
 class Paid(msgspec.Struct):
@@ -112,10 +103,6 @@ class Payments:
         if len(self._newest_ms) < self._partitions:
             return 0
         return max(0, min(self._newest_ms.values()) - self._allowed_ms)
-
-
-def record_of(message: Message) -> Record:
-    return Record(message.partition() or 0, message.offset() or 0, message.key(), message.value())
 
 
 def main(config_path: str) -> None:

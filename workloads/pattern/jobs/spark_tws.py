@@ -10,22 +10,17 @@ watermark is late, and Spark drops it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key, whole_events
+from workloads.jobs.spark_timers import WaitingRows
 from workloads.pattern.jobs.matched import FIRST, LARGE_FROM, SMALL_BELOW, Card
 
 EVENT = "card string, amount double, paid_at long"
@@ -35,50 +30,23 @@ small_at bigint, small bigint, waiting array<struct<paid_at: bigint, event: bigi
 OUTPUT = "card string, last bigint, first bigint"
 
 
-class Pattern(StatefulProcessor):
-    """The state of a card. A card without waiting payments and timers has none."""
+class Pattern(WaitingRows[Card]):
+    """The state of a card."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("card", STATE)
+    SCHEMA = STATE
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],  # noqa: ARG002
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        card = self._known()
-        for row in rows:
-            card.pay((row["paid_at"], row["event"], row["is_small"]))
-        self._keep(card)
-        return iter(())
-
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        """Fire all timers up to the watermark, in order of their times. Several timers of Spark may expire at once: the
-        first one does it for all of them.
-        """
-        (name,) = key
-        card = self._known()
-        matches = card.fire(timerValues.getCurrentWatermarkInMs())
-        self._keep(card)
-        return iter([Row(card=name, last=last, first=first) for first, last in matches])
-
-    def _known(self) -> Card:
-        small_at, small, waiting = self._state.get() or (0, 0, ())
+    def restored(self, name: str, stored: tuple[Any, ...] | None) -> Card:  # noqa: ARG002  (all cards are alike)
+        small_at, small, waiting = stored or (0, 0, ())
         return Card(small_at, small, [(at_ms, event, is_small) for at_ms, event, is_small in waiting])
 
-    def _keep(self, card: Card) -> None:
-        if card.next_ms is None:
-            self._state.clear()
-            return
-        self._state.update((card.small_at, card.small, card.waiting))
-        self._handle.registerTimer(card.next_ms)
+    def stored(self, state: Card) -> tuple[Any, ...]:
+        return state.small_at, state.small, state.waiting
+
+    def wait(self, state: Card, row: Row) -> None:
+        state.pay((row["paid_at"], row["event"], row["is_small"]))
+
+    def fired(self, name: str, state: Card, until_ms: int) -> list[Row]:
+        return [Row(card=name, last=last, first=first) for first, last in state.fire(until_ms)]
 
 
 def payments_of(records: DataFrame, watermark_ms: int) -> DataFrame:

@@ -20,13 +20,14 @@ from workloads.jobs.flink_process import run_embedded
 from workloads.jobs.flink_sql import (
     Column,
     connection,
+    event_time_of_windows,
     make_environment,
     make_stream_environment,
-    options_of,
-    source_options,
+    source,
     write_larger,
 )
-from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
+from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS
+from workloads.jobs.redis_results import key_of
 from workloads.jobs.run_config import Config, read_config
 from workloads.readers_distinct.jobs.flink_stream import counted
 
@@ -68,18 +69,8 @@ def start_query(config: Config, settings: dict[str, str]) -> JobClient:
 
 
 def events(config: Config) -> str:
-    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
-    and the run's `watermark_ms` means its end. So the watermark is one less.
-    """
-    return f"""
-        CREATE TEMPORARY TABLE events (
-            reader STRING,
-            article STRING,
-            read_at BIGINT,
-            happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
-            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({options_of(source_options(config))})
-    """
+    columns = f"reader STRING, article STRING, read_at BIGINT, {event_time_of_windows('read_at', config)}"
+    return source("events", config, columns)
 
 
 def redis_writer(config: Config) -> Any:

@@ -14,8 +14,8 @@ import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.reads import ARTICLES, READS, Reads, key_of, pane_of, windows_of
-from workloads.jobs.redis_results import connect, write_fields
+from workloads.jobs.reads import ARTICLES, READS, Reads, pane_of, windows_of
+from workloads.jobs.redis_results import connect, key_of, write_fields
 from workloads.jobs.run_config import read_config
 
 STATE = "reference:read:"  # followed by the reader: a set of panes and articles

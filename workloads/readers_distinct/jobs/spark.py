@@ -17,8 +17,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS, key_of
-from workloads.jobs.redis_results import connect
+from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS
+from workloads.jobs.redis_results import connect, key_of
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import whole_events

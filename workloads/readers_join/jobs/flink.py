@@ -14,9 +14,17 @@ import sys
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings
 
-from workloads.jobs.flink_late import late_table, parts_folder
+from workloads.jobs.flink_late import late_table
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import HAS_NUMBER, keyed_source, make_environment, number_of, output_topic
+from workloads.jobs.flink_sql import (
+    HAS_NUMBER,
+    event_time_of_windows,
+    insert_together,
+    keyed_source,
+    make_environment,
+    number_of,
+    output_topic,
+)
 from workloads.jobs.reads import LENGTH_MS, STEP_MS
 from workloads.jobs.run_config import Config, read_config
 
@@ -45,25 +53,16 @@ GROUP BY reader, window_start, window_end, window_time
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     outputs = output_topic("joined", config, "`output` ROW<articles BIGINT>")
-    for statement in (events(config), outputs, late_table(parts_folder(config)), WHOLE, USABLE, COUNTED):
+    for statement in (events(config), outputs, late_table(config), WHOLE, USABLE, COUNTED):
         tables.execute_sql(statement)
-    statements = tables.create_statement_set()
-    statements.add_insert_sql(joined(INTERVALS[config["sink"]]))
-    statements.add_insert_sql(LATE)
-    return statements.execute().get_job_client()
+    return insert_together(tables, joined(INTERVALS[config["sink"]]), LATE)
 
 
 def events(config: Config) -> str:
-    """Return the statement for the table of events. Flink closes a window when the watermark is its last millisecond,
-    and the run's `watermark_ms` means its end. So the watermark is one less.
-    """
     columns = f"""
         reader STRING,
         article STRING,
-        read_at BIGINT,
-        happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
-        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-    """
+        read_at BIGINT,{event_time_of_windows("read_at", config)}"""
     return keyed_source("events", config, columns)
 
 

@@ -42,7 +42,9 @@ class Joined:
 
     def advance(self, watermark_ms: int) -> list[tuple[Read, int]]:
         """Move the watermark. Return the reads that leave, each with the articles of its reader."""
-        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        before, self.watermark_ms = self.watermark_ms, max(self.watermark_ms, watermark_ms)
+        if pane_of(before) == pane_of(self.watermark_ms):
+            return []  # no second has ended
         left = []
         while self._waiting and self.is_over(self._waiting[0][0]):
             *_, read = heappop(self._waiting)

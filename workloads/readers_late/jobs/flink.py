@@ -31,7 +31,7 @@ from pyflink.datastream.window import TumblingEventTimeWindows
 from pyflink.table import StreamTableEnvironment
 
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import configuration_of, connection, options_of, source_options
+from workloads.jobs.flink_sql import configuration_of, connection, event_time_of_windows, source
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import write_fields
 from workloads.jobs.run_config import Config, read_config
@@ -40,10 +40,10 @@ from workloads.readers_late.jobs.policies import AGAIN, AGAIN_MS, ASIDE, ASIDE_M
 KEPT = "kept"  # the sink that keeps what was emitted
 READ = Types.TUPLE([Types.STRING(), Types.LONG()])  # section, time
 # Policy, section, start of the window, count, and where it comes from (`emitted`).
-TOLD = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
+FIRED = Types.TUPLE([Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
 RESULT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])  # key, start of the window, count
 
-Told = tuple[str, str, int, int, str]
+Fired = tuple[str, str, int, int, str]
 
 
 class CountReads(ProcessWindowFunction):  # type: ignore[misc]  # PyFlink has no types
@@ -52,7 +52,7 @@ class CountReads(ProcessWindowFunction):  # type: ignore[misc]  # PyFlink has no
     def __init__(self, policy: str) -> None:
         self._policy = policy
 
-    def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterator[Told]:
+    def process(self, key: str, context: Any, elements: Iterable[Any]) -> Iterator[Fired]:
         fired = context.window_state().get_state(ValueStateDescriptor("fired", Types.BOOLEAN()))
         yield self._policy, key, context.window().start, len(list(elements)), AGAIN if fired.value() else FIRST
         fired.update(True)
@@ -61,7 +61,7 @@ class CountReads(ProcessWindowFunction):  # type: ignore[misc]  # PyFlink has no
         context.window_state().get_state(ValueStateDescriptor("fired", Types.BOOLEAN())).clear()
 
 
-class Tell(KeyedProcessFunction):  # type: ignore[misc]
+class Results(KeyedProcessFunction):  # type: ignore[misc]
     """The results of a window by a policy: its first one, and all that is known."""
 
     def __init__(self, *, keeps: bool) -> None:
@@ -101,7 +101,7 @@ class WriteResult(MapFunction):  # type: ignore[misc]
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     flink = StreamExecutionEnvironment.get_execution_environment(configuration_of(settings))
     counts = counted(reads_of(flink, config)).key_by(lambda each: f"{each[0]}:{each[1]}:{each[2]}", Types.STRING())
-    results = counts.process(Tell(keeps=config["sink"] == KEPT), RESULT)
+    results = counts.process(Results(keeps=config["sink"] == KEPT), RESULT)
     results.map(WriteResult(config), Types.LONG())
     return flink.execute_async(settings["pipeline.name"])
 
@@ -114,30 +114,22 @@ def counted(reads: DataStream) -> DataStream:
 
     # Its type is its own, since one that was used refers to Java, and can't go to a worker.
     late = OutputTag("late", Types.TUPLE([Types.STRING(), Types.LONG()]))
-    ignoring = windows().process(CountReads("ignore"), TOLD)
-    again = windows().allowed_lateness(AGAIN_MS).process(CountReads("again"), TOLD)
-    first = windows().side_output_late_data(late).process(CountReads("aside"), TOLD)
-    return ignoring.union(again, first, first.get_side_output(late).map(put_aside, TOLD))
+    ignoring = windows().process(CountReads("ignore"), FIRED)
+    again = windows().allowed_lateness(AGAIN_MS).process(CountReads("again"), FIRED)
+    first = windows().side_output_late_data(late).process(CountReads("aside"), FIRED)
+    return ignoring.union(again, first, first.get_side_output(late).map(put_aside, FIRED))
 
 
-def put_aside(read: tuple[str, int]) -> Told:
+def put_aside(read: tuple[str, int]) -> Fired:
     section, read_at = read
     return ASIDE, section, read_at - read_at % LENGTH_MS, 1, ASIDE
 
 
 def reads_of(flink: StreamExecutionEnvironment, config: Config) -> DataStream:
-    """Return section and time of each read. A record that is no event lacks one. Flink closes a window when the
-    watermark is its last millisecond, and the run's `watermark_ms` means its end. So the watermark is one less.
-    """
+    """Return section and time of each read. A record that is no event lacks one."""
     tables = StreamTableEnvironment.create(flink)
-    tables.execute_sql(f"""
-        CREATE TEMPORARY TABLE events (
-            section STRING,
-            read_at BIGINT,
-            happened_at AS TO_TIMESTAMP_LTZ(read_at, 3),
-            WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(read_at - {config["watermark_ms"] + 1}, 3)
-        ) WITH ({options_of(source_options(config))})
-    """)
+    columns = f"section STRING, read_at BIGINT, {event_time_of_windows('read_at', config)}"
+    tables.execute_sql(source("events", config, columns))
     usable = tables.sql_query(
         "SELECT section, read_at, happened_at FROM events WHERE section IS NOT NULL AND read_at IS NOT NULL"
     )

@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import msgspec
 import redis
-from confluent_kafka import Message
 
 from workloads.jobs import plain_process
+from workloads.jobs.plain_process import Record, record_of
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, write_fields
 from workloads.jobs.run_config import read_config
@@ -28,8 +28,6 @@ from workloads.readers_late.jobs.policies import Counts, Windows, results
 CLOCKS = "reference:clocks"  # by partition: its newest read
 STATE = "reference:windows:"  # followed by the section: windows by their starts
 NEVER_MS = -(1 << 62)  # a watermark that has passed nothing
-
-Record = tuple[int, int, bytes | None]  # partition, offset, value
 
 
 class Read(msgspec.Struct):
@@ -40,10 +38,6 @@ class Read(msgspec.Struct):
 
 
 decode = msgspec.json.Decoder(Read).decode
-
-
-def record_of(message: Message) -> Record:
-    return cast(int, message.partition()), cast(int, message.offset()), message.value()
 
 
 class Sections:
@@ -58,7 +52,7 @@ class Sections:
         self.unusable = 0
 
     def add(self, record: Record) -> None:
-        partition, offset, value = record
+        partition, offset, _, value = record
         try:
             read = decode(value or b"")
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -13,9 +13,15 @@ import sys
 from pyflink.common import JobClient
 from pyflink.table import EnvironmentSettings
 
-from workloads.jobs.flink_late import late_table, parts_folder
+from workloads.jobs.flink_late import late_table
 from workloads.jobs.flink_process import run_embedded
-from workloads.jobs.flink_sql import keyed_source, make_environment, results_table
+from workloads.jobs.flink_sql import (
+    event_time_of_windows,
+    insert_together,
+    keyed_source,
+    make_environment,
+    results_table,
+)
 from workloads.jobs.run_config import Config, read_config
 from workloads.top_pages.jobs.ranked import LENGTH_MS, PLACES
 
@@ -57,24 +63,15 @@ WHERE number <= {PLACES}
 def start_query(config: Config, settings: dict[str, str]) -> JobClient:
     tables = make_environment(EnvironmentSettings.new_instance().in_streaming_mode(), settings)
     ranked = results_table("ranked", config, "page STRING, `opens` BIGINT, `place` BIGINT, `views` BIGINT")
-    for statement in (viewed(config), ranked, late_table(parts_folder(config)), USABLE, IN_TIME):
+    for statement in (viewed(config), ranked, late_table(config), USABLE, IN_TIME):
         tables.execute_sql(statement)
-    statements = tables.create_statement_set()
-    statements.add_insert_sql(RANKING)
-    statements.add_insert_sql(LATE)
-    return statements.execute().get_job_client()
+    return insert_together(tables, RANKING, LATE)
 
 
 def viewed(config: Config) -> str:
-    """Return the statement for the table of views. Flink closes a window when the watermark is its last millisecond,
-    and the run's `watermark_ms` means its end. So the watermark is one less.
-    """
     columns = f"""
         page STRING,
-        viewed_at BIGINT,
-        happened_at AS TO_TIMESTAMP_LTZ(viewed_at, 3),
-        WATERMARK FOR happened_at AS TO_TIMESTAMP_LTZ(viewed_at - {config["watermark_ms"] + 1}, 3)
-    """
+        viewed_at BIGINT,{event_time_of_windows("viewed_at", config)}"""
     return keyed_source("viewed", config, columns)
 
 

@@ -28,8 +28,3 @@ def top(views: Mapping[str, int]) -> list[Ranked]:
 def opens_of(viewed_at: int) -> int:
     """Return the start of the window that holds this time."""
     return viewed_at - viewed_at % LENGTH_MS
-
-
-def key_of(value: str, page: str) -> str:
-    """Name the hash of a value."""
-    return f"{value}:{page}"

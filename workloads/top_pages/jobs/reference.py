@@ -16,9 +16,9 @@ import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.redis_results import connect, updated_key, write_fields
+from workloads.jobs.redis_results import connect, key_of, updated_key, write_fields
 from workloads.jobs.run_config import read_config
-from workloads.top_pages.jobs.ranked import PLACE, VIEWS, Ranked, key_of, opens_of, top
+from workloads.top_pages.jobs.ranked import PLACE, VIEWS, Ranked, opens_of, top
 
 STATE = "reference:views:"  # followed by the start of a window: a hash of pages
 
