@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -288,18 +288,12 @@ class Side:
         """Wait until the compilers of its JVMs rest. While a slower side is busy they have more time, so without this
         the cost of a side depends on its neighbour.
         """
-        last, end_s = self._used(), time.monotonic() + COMPILED_S
-
-        def rest() -> bool:
-            nonlocal last
-            now = self._used()
-            if now.at_s - last.at_s < IDLE_LOOK_S:
-                return False
-            before, last = last, now
-            return now.compilers_since(before) < COMPILING_CORES or now.at_s > end_s
-
-        what = f"the compilers of the {self.name}"
-        wait_until(rest, deadline_s=2 * COMPILED_S, what=what, every_s=IDLE_LOOK_S / 2)
+        end_s = time.monotonic() + COMPILED_S
+        self._look_until(
+            lambda before, now: now.compilers_since(before) < COMPILING_CORES or now.at_s > end_s,
+            deadline_s=2 * COMPILED_S,
+            what=f"the compilers of the {self.name}",
+        )
 
     def collect_garbage(self) -> None:
         """Let each round begin with the same heap: a collector's cycle over a full heap costs a fifth of a round, and
@@ -363,23 +357,31 @@ class Side:
 
         One that is never idle, because it polls all the time, is billed for a limited time; its idle use is subtracted.
         """
-        last, end_s = self._used(), time.monotonic() + (AFTERWARDS_S if self._fell_idle else NEVER_IDLE_S)
+        end_s = time.monotonic() + (AFTERWARDS_S if self._fell_idle else NEVER_IDLE_S)
         self._quiet_s, idle_looks = 0.0, 0
 
-        def settled() -> Used | None:
-            nonlocal last, idle_looks
+        def is_settled(before: Used, now: Used) -> bool:
+            nonlocal idle_looks
+            idle_looks = idle_looks + 1 if now.cores_wanted_since(before) < IDLE_CORES else 0
+            self._quiet_s += (now.at_s - before.at_s) if idle_looks else 0.0
+            self._fell_idle = idle_looks >= IDLE_LOOKS
+            return self._fell_idle or now.at_s > end_s
+
+        return self._look_until(is_settled, deadline_s=2 * AFTERWARDS_S, what=f"the {self.name} to become idle")
+
+    def _look_until(self, enough: Callable[[Used, Used], bool], *, deadline_s: float, what: str) -> Used:
+        """Compare its use with the one before, again and again, until that is enough."""
+        last = self._used()
+
+        def seen() -> Used | None:
+            nonlocal last
             now = self._used()
             if now.at_s - last.at_s < IDLE_LOOK_S:
                 return None
             before, last = last, now
-            wanted = now.cores_wanted_since(before)
-            idle_looks = idle_looks + 1 if wanted < IDLE_CORES else 0
-            self._quiet_s += (now.at_s - before.at_s) if idle_looks else 0.0
-            self._fell_idle = idle_looks >= IDLE_LOOKS
-            return now if self._fell_idle or now.at_s > end_s else None
+            return now if enough(before, now) else None
 
-        what = f"the {self.name} to become idle"
-        return wait_until(settled, deadline_s=2 * AFTERWARDS_S, what=what, every_s=IDLE_LOOK_S / 2)
+        return wait_until(seen, deadline_s=deadline_s, what=what, every_s=IDLE_LOOK_S / 2)
 
     def _await_done(self, owed: int) -> float:
         """Wait until the engine has reported so much progress, and return the time of that report."""
