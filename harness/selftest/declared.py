@@ -117,6 +117,19 @@ def in_cells(sent: Events | pa.Table, oracle: Oracle) -> LogEvents:
     return lateness.events_of(columns, oracle)[0]
 
 
+def claims_order(run: RunFacts, left: Mapping[int, int]) -> RunFacts:
+    """Return the run of a sink that claims order, with the position of each output."""
+    return replace(run, observed=Observed(run.log_ledger, (), left=left), in_order=True)
+
+
+def swapped(run: RunFacts, key: int) -> RunFacts:
+    """Return the run with the first and the last output of a key at each other's position."""
+    left = dict(run.observed.left or {})
+    of_key = [cell for cell in left if run.oracle.codes.key(cell) == key]
+    left[of_key[0]], left[of_key[-1]] = left[of_key[-1]], left[of_key[0]]
+    return claims_order(run, left)
+
+
 def in_order(log: LogEvents, oracle: Oracle) -> dict[int, int]:
     """Return the position of each output if all are emitted in order of event time."""
     outputs = log.only(oracle.codes.keys(log.cell) < oracle.groups)

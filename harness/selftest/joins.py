@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Observed
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import Events, events, honest_run, in_order, of_question, once
+from harness.selftest.declared import Events, claims_order, events, honest_run, in_order, of_question, once, swapped
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
 
@@ -31,7 +31,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     unordered = honest_run(ASKED, sent)
     oracle, right = unordered.oracle, unordered.log_ledger
     left = in_order(unordered.events, oracle)
-    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
+    honest = claims_order(unordered, left)
     of = list(zip(sent["event_id"].tolist(), sent[READER].tolist(), strict=True))
     outputs = {event: oracle.codes.one(reader, event) for event, reader in of}
     values = {event: oracle.codes.one(oracle.groups + reader, event) for event, reader in of}
@@ -52,10 +52,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "reads with the newest window that holds them", saying(joined(sent, ends_ms=LENGTH_MS - STEP_MS))
     yield "reads with what was read by their own time", saying(joined(sent, whole_seconds=False))
     yield "reads with what was read in half a minute", saying(joined(sent, length_ms=LENGTH_MS // 2))
-    of_one = [cell for cell in left if oracle.codes.key(cell) == 1]
-    first, last = of_one[0], of_one[-1]
-    swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
-    yield "a reader's reads in another order", swapped
+    yield "a reader's reads in another order", swapped(honest, key=1)
 
 
 def joined(sent: Events, *, ends_ms: int = 0, length_ms: int = LENGTH_MS, whole_seconds: bool = True) -> dict[int, int]:

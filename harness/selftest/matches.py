@@ -11,7 +11,7 @@ import numpy as np
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import Observed, folded
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import Events, events, honest_run, of_question, once
+from harness.selftest.declared import Events, claims_order, events, honest_run, of_question, once, swapped
 from harness.selftest.pattern_model import Payment, matches
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
@@ -57,7 +57,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
         return oracle.codes.one(value * oracle.groups + card_of[event], event)
 
     left = {code(0, event): position for position, event in enumerate(sorted(answers))}  # a later event has a larger id
-    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
+    honest = claims_order(unordered, left)
 
     def showing(counts: Ledger) -> RunFacts:
         return replace(honest, observed=Observed(counts, (), left=left))
@@ -85,9 +85,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "a small payment that two large ones match", saying({**_of_any_small(cards.values()), **answers})
     arrived = {**sent, "arrives_ms": sent["event_time_ms"] + sent["event_id"] * 7919 % 3_000}
     yield "matches in the order of arrival", saying(matched(of_cards(arrived, time="arrives_ms").values()))
-    of_one = [cell for cell in left if oracle.codes.key(cell) == card_of[some]]
-    swapped = {**left, of_one[0]: left[of_one[-1]], of_one[-1]: left[of_one[0]]}
-    yield "a card's matches in another order", replace(honest, observed=Observed(right, (), left=swapped))
+    yield "a card's matches in another order", swapped(honest, key=card_of[some])
 
     late = np.isin(log.id, [answers[some], late_one])
     kept = folded(oracle, log, ~late)

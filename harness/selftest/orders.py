@@ -9,7 +9,7 @@ from dataclasses import replace
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Observed
 from harness.judging.checks.case import RunFacts
-from harness.selftest.declared import Events, events, honest_run, in_order, of_question, once
+from harness.selftest.declared import Events, claims_order, events, honest_run, in_order, of_question, once, swapped
 from workloads.base import NULL
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
@@ -24,7 +24,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     unordered, sent = honest_run(ASKED), events(ASKED.tape)
     oracle, right = unordered.oracle, unordered.log_ledger
     left = in_order(unordered.events, oracle)
-    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
+    honest = claims_order(unordered, left)
     orders = list(zip(sent["event_id"].tolist(), sent[USER].tolist(), strict=True))
     outputs = {event: oracle.codes.one(user, event) for event, user in orders}
     values = {event: oracle.codes.one(oracle.groups + user, event) for event, user in orders}
@@ -36,7 +36,6 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
         return showing(Ledger({**right, **{values[event]: answer for event, answer in answers.items()}}))
 
     answers = answered(sent)
-    outputs_of_one = [cell for cell in left if oracle.codes.key(cell) == oracle.codes.key(next(iter(left)))]
     none = next(event for event in sorted(answers) if answers[event] == NULL)
     some = next(event for event in sorted(answers) if answers[event] != NULL)
     other = next(event for event in sorted(answers) if answers[event] not in (NULL, answers[some]))
@@ -48,10 +47,9 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "an order with what another user had", saying({some: answers[other], other: answers[some]})
     yield "an order with null, where there was something", saying({some: NULL})
     yield "an order with 0, where there was nothing", saying({none: 0})
-    first, last = outputs_of_one[0], outputs_of_one[-1]
-    swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
-    yield "a user's orders in another order", swapped
-    yield "the same, where no order is claimed", replace(swapped, in_order=False)
+    disordered = swapped(honest, key=oracle.codes.key(next(iter(left))))
+    yield "a user's orders in another order", disordered
+    yield "the same, where no order is claimed", replace(disordered, in_order=False)
     yield "a claim of order, and nothing that tells of it", replace(honest, observed=Observed(right, ()))
 
 

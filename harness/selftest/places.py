@@ -55,10 +55,10 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     def showing(counts: Ledger) -> RunFacts:
         return replace(honest, observed=Observed(counts, ()))
 
-    def saying(told: Tops, counts: Views = views) -> RunFacts:
+    def saying(shown: Tops, counts: Views = views) -> RunFacts:
         """Return the run with these pages at their places."""
-        places = {code(0, page, opens): at + 1 for opens, pages in told.items() for at, page in enumerate(pages)}
-        totals = {code(1, page, opens): counts[opens][page] for opens, pages in told.items() for page in pages}
+        places = {code(0, page, opens): at + 1 for opens, pages in shown.items() for at, page in enumerate(pages)}
+        totals = {code(1, page, opens): counts[opens][page] for opens, pages in shown.items() for page in pages}
         return showing(Ledger({**places, **totals}))
 
     some = max(ranked)
@@ -69,11 +69,11 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "ties settled by the larger name", saying({opens: _by_larger(of) for opens, of in views.items()})
     yield "a tie lost: only one page of equal views", saying({opens: _without_ties(of) for opens, of in views.items()})
     yield "a page that had a place for a while", _visited(honest, code(0, sixth, some))
-    yield "a page that nobody viewed, at a place for a while", _visited(honest, code(0, _unviewed(views[some]), some))
+    yield "a page without views, at a place for a while", _visited(honest, code(0, _unviewed(views[some]), some))
     stale = {code(0, sixth, some): PLACES, code(1, sixth, some): views[some][sixth]}
     yield "a page that lost its place, and is not taken back", showing(Ledger({**right, **stale}))
     twice = {code(0, first, some): 2, code(0, second, some): 0, code(1, second, some): 0}
-    yield "a page at two places, of which the second one is shown", showing(Ledger({**right, **twice}))
+    yield "a page at two places, and the second one is shown", showing(Ledger({**right, **twice}))
     yield "two pages at each other's places", saying({**ranked, some: [second, first, *others]})
     yield "a window without its last place", saying({**ranked, some: ranked[some][:-1]})
     yield "a window that was never ranked", saying({opens: pages for opens, pages in ranked.items() if opens != some})

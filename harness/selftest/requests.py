@@ -12,7 +12,7 @@ from harness.evidence.ledger import Ledger
 from harness.evidence.observed import Observed
 from harness.judging.checks.case import RunFacts
 from harness.selftest.capping_model import SHOW, SUPPRESS, Action, Rule, actions
-from harness.selftest.declared import Events, events, honest_run, in_order, of_question, once
+from harness.selftest.declared import Events, claims_order, events, honest_run, in_order, of_question, once, swapped
 from workloads.declared.codec import column_of
 from workloads.declared.declaration import unsealed
 from workloads.shipped import shipped
@@ -40,7 +40,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     unordered = honest_run(ASKED, sent)
     oracle, right = unordered.oracle, unordered.log_ledger
     left = in_order(unordered.events, oracle)
-    honest = replace(unordered, observed=Observed(right, (), left=left), in_order=True)
+    honest = claims_order(unordered, left)
     user_of = dict(zip(sent["event_id"].tolist(), sent[USER].tolist(), strict=True))
 
     def code(value: int, event: int) -> int:
@@ -70,10 +70,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "a request that is suppressed, and counted as an ad", saying({cooling: Action(SUPPRESS, 2)})
     kept = {event: answer for event, answer in answers.items() if user_of[event] != 1}
     yield "a user whose state was lost half-way", saying({**kept, **_forgotten(sent, by_rule, user=1)})
-    of_one = [cell for cell in left if oracle.codes.key(cell) == 1]
-    first, last = of_one[0], of_one[-1]
-    swapped = replace(honest, observed=Observed(right, (), left={**left, first: left[last], last: left[first]}))
-    yield "a user's actions in another order", swapped
+    yield "a user's actions in another order", swapped(honest, key=1)
 
 
 def acted(sent: Events, by_rule: Mapping[int, Rule]) -> dict[int, Action]:
