@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from workloads.jobs.late_names import late_path
 from workloads.jobs.run_config import OWN_OPTION, Config
 
 LATE, NAMED = OWN_OPTION + "late", "named"
-FILE, PARTS = "late.jsonl", "late-parts"  # in the folder of the progress file
+PARTS = "late-parts"  # in the folder of the progress file
 CLOSED = "part-*"  # the name of an open file begins with a dot
 
 
@@ -40,7 +41,7 @@ class LateLog:
 
     def __init__(self, config: Config) -> None:
         self._parts = parts_folder(config)
-        self._path = Path(config["progress_path"]).with_name(FILE)
+        self._path = late_path(config)
         with self._path.open("a", encoding="utf-8") as file:
             file.write("\n")  # the file exists even if nothing is late, and a torn line costs only itself
 

@@ -19,6 +19,7 @@ from typing import cast
 import msgspec
 
 from workloads.capping.jobs.capped import Cap, User, read_caps
+from workloads.jobs.late_names import add_names, late_path
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
 from workloads.jobs.waiting_process import Place, run
@@ -94,9 +95,7 @@ class Requests:
             self._users.setdefault(request.user, User(self._caps[request.user])).ask(request.asked_at, event)
             self._held.setdefault((request.user, event), []).append(place)
         self._read.clear()
-        if late:
-            with self._late.open("a", encoding="utf-8") as file:
-                file.writelines(f"{json.dumps(place)}\n" for place in late)
+        add_names(self._late, late)
 
     def _taken(self, user: str, event: int) -> Place:
         places = self._held[user, event]
@@ -108,7 +107,7 @@ class Requests:
 
 def made(out: set[Place], config: Config) -> Requests:
     caps = read_caps(cast(dict[str, str], connect(config).hgetall("rules")))
-    return Requests(out, caps, config["watermark_ms"], Path(config["progress_path"]).with_name("late.jsonl"))
+    return Requests(out, caps, config["watermark_ms"], late_path(config))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import msgspec
 import redis
 
 from workloads.jobs import plain_process
+from workloads.jobs.late_names import add_names, late_path
 from workloads.jobs.plain_process import Record, record_of
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, key_of, updated_key, write_fields
@@ -78,8 +79,7 @@ class Payments:
         self._changed.add(paid.card)
 
     def write(self, transaction: redis.client.Pipeline) -> None:
-        with self._late.open("a", encoding="utf-8") as file:  # a name is there before the offset behind it
-            file.writelines(f"{json.dumps(place)}\n" for place in self._dropped)
+        add_names(self._late, self._dropped)
         self._dropped.clear()
         self._watermark_ms, at_ms = self._reached(), now_ms()
         for name, card in self.cards.items():
@@ -107,8 +107,7 @@ class Payments:
 
 def main(config_path: str) -> None:
     config = read_config(config_path)
-    late = Path(config["progress_path"]).with_name("late.jsonl")
-    payments = Payments(config["partitions"], config["watermark_ms"], late)
+    payments = Payments(config["partitions"], config["watermark_ms"], late_path(config))
     plain_process.run(config, connect(config), payments, record_of)
 
 

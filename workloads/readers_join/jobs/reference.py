@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from workloads.jobs.late_names import add_names, late_path
 from workloads.jobs.run_config import Config
 from workloads.jobs.waiting_process import Place, run
 from workloads.readers_join.jobs.joined import Joined, Read, ends_of
@@ -90,13 +91,11 @@ class Waiting:
             else:
                 self._joined.add(read)
         self._read.clear()
-        if late:
-            with self._late.open("a", encoding="utf-8") as file:
-                file.writelines(f"{json.dumps(place)}\n" for place in late)
+        add_names(self._late, late)
 
 
 def made(out: set[Place], config: Config) -> Waiting:
-    return Waiting(out, config["watermark_ms"], Path(config["progress_path"]).with_name("late.jsonl"))
+    return Waiting(out, config["watermark_ms"], late_path(config))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ watermark.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +18,7 @@ import msgspec
 import redis
 
 from workloads.jobs import plain_process
+from workloads.jobs.late_names import add_names, late_path
 from workloads.jobs.plain_process import Record, record_of
 from workloads.jobs.progress_log import now_ms
 from workloads.jobs.redis_results import connect, write_fields
@@ -74,7 +74,8 @@ class Sections:
             self._of[key.removeprefix(STATE)] = Windows(counts, self._watermark_ms)
 
     def write(self, transaction: redis.client.Pipeline) -> None:
-        self._name()
+        add_names(self._late, self._named)
+        self._named.clear()
         at_ms, watermark_ms = now_ms(), self._watermark_ms
         for section, windows in self._of.items():
             changed: dict[Any, Any] = {
@@ -93,18 +94,10 @@ class Sections:
     def _watermark_ms(self) -> int:
         return min(self._newest_ms.values()) - self._lateness_ms
 
-    def _name(self) -> None:
-        """Names are on disk before the transaction with the offsets behind them."""
-        if self._named:
-            with self._late.open("a", encoding="utf-8") as file:
-                file.writelines(f"{json.dumps(name)}\n" for name in self._named)
-            self._named.clear()
-
 
 def main(config_path: str) -> None:
     config = read_config(config_path)
-    late = Path(config["progress_path"]).with_name("late.jsonl")
-    sections = Sections(config["partitions"], config["watermark_ms"], late)
+    sections = Sections(config["partitions"], config["watermark_ms"], late_path(config))
     plain_process.run(config, connect(config), sections, record_of)
 
 
