@@ -33,6 +33,7 @@ from harness.terminal import console
     "time",
     "fault",
     "states",
+    "cores",
     *SYSTEM,
     "repeat",
     "checksum",

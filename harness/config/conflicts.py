@@ -55,6 +55,7 @@ def refuse_clashes(
     _of_prefix(spec, manifest)
     _of_sql(spec, manifest)
     _of_master(spec)
+    _of_cores(spec, manifest)
     _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)
     _of_time(spec, manifest, claim)
@@ -207,6 +208,19 @@ def _of_master(spec: RunSpec) -> None:
         raise UsageError(
             f"master = {spec.master!r} runs on other machines, which can't reach the services and folders of this "
             f"one: also give {', '.join(missing)} (with the checkpoint on storage that the whole cluster can reach)."
+        )
+
+
+def _of_cores(spec: RunSpec, manifest: EngineManifest) -> None:
+    """Only a process of this machine can be pinned."""
+    if not spec.cores:
+        return
+    if manifest.simulated:
+        raise UsageError(f"cores = {spec.cores}: {manifest.id} is simulated and has no process to pin. Leave it out.")
+    if not spec.master.startswith("local"):
+        raise UsageError(
+            f"cores = {spec.cores}: with master = {spec.master!r} the engine's processes are not children of this "
+            f"program, which can't pin them. Leave one of the two out."
         )
 
 

@@ -54,7 +54,7 @@ PROFILE_NUMBERS = WHOLE_PROFILE_NUMBERS | {
 }
 OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some workloads support
 SAME_NAME = (  # keys that are copied to fields of a run
-    *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "conf"),
+    *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "cores", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
     *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "web", "patience"),
 )

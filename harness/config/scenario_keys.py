@@ -27,6 +27,7 @@ CLIENTS: tuple[Client, ...] = get_args(Client)
 Group = Literal["load", "disorder", "fault", "engine", "sink", "environment"]
 MOST_SEED = 2**63 - 1
 MOST_DIGITS, MOST_LETTERS = 30, 4000
+MOST_CORES = 4096
 TIME = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|m|h)", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
@@ -458,6 +459,16 @@ KEYS: dict[str, Key] = {
         "a folder of the run",
         group="engine",
         example='checkpoint = "/mnt/shared/checkpoint"',
+    ),
+    "cores": Key(
+        _integer(0, MOST_CORES),
+        0,
+        "number of cores that the engine may use",
+        "all",
+        group="engine",
+        example="cores = 1",
+        more="The engine is pinned to the last cores of this machine (Linux). Kafka, Redis and the load are not. "
+        "`streamgauge scale` compares several numbers.",
     ),
     "conf": Key(
         Reader(_conf, "K=V", "may be repeated"),

@@ -18,7 +18,7 @@ from harness.engines import manifest as manifests
 from harness.engines.job import Surroundings
 from harness.engines.warm import Starts
 from harness.faults import job, registry
-from harness.host import disk_space, needs
+from harness.host import disk_space, needs, pinning
 from harness.install import environment, jvm
 from harness.judging import verdict_file
 from harness.judging.stored_run import StoredRun
@@ -51,6 +51,8 @@ def refuse_the_impossible(
     """Refuse a run that can't succeed before anything is started or written. `instead` is the advice in the error."""
     if engine_manifest.simulated:
         fake.check_conf(spec.conf)
+    if spec.cores and (why := pinning.impossible(spec.cores)):
+        raise UsageError(f"cores = {spec.cores} is not possible: {why}. Give fewer, or leave it out.")
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} does not apply here: {'; '.join(needs)}. {instead}")

@@ -69,7 +69,7 @@ class ProcessEngine:
 
     `logs` gets one log per start, `evidence` (a folder in the run) the copies of a checkpoint, `private` (readable by
     its owner only, outside of the run's directory) the config, which may hold passwords. `env` is added to ours:
-    JAVA_HOME, for example.
+    JAVA_HOME, for example. `cores` are those that it may use; none: all.
     """
 
     def __init__(
@@ -82,8 +82,10 @@ class ProcessEngine:
         private: Path,
         env: Mapping[str, str],
         surroundings: Surroundings = OURS,
+        cores: frozenset[int] = frozenset(),
     ) -> None:
         self.manifest = manifest
+        self._cores = cores
         self.config = config  # of its next start
         self._logs = logs
         self._private = private
@@ -367,7 +369,8 @@ class ProcessEngine:
         return argv_of(self.manifest, self.manifest.command, config, self._surroundings)
 
     def _spawn(self, name: str, argv: list[str]) -> Child:
-        child = spawn(argv, name=name, log=self._logs / f"{name}.log", env=self._env, cwd=Path(self.manifest.home))
+        log, home = self._logs / f"{name}.log", Path(self.manifest.home)
+        child = spawn(argv, name=name, log=log, env=self._env, cwd=home, cores=self._cores)
         self._children.append(child)
         return child
 

@@ -7,10 +7,12 @@ Linux only. A control group (`cpuset`) or our parent may have left us fewer core
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from harness.util.texts import many
 
 PROC = Path("/proc")
 PASSES = 5  # over all threads: a new thread inherits the cores of its creator
@@ -53,6 +55,33 @@ def placement() -> Placement:
         return Placement(none, none, "there is only one core")
     half = len(cores) // 2
     return Placement(frozenset(cores[half:]), frozenset(cores[:half]))
+
+
+def last(count: int) -> frozenset[int]:
+    """Return the last cores that this process may use; none for 0."""
+    return frozenset(sorted(os.sched_getaffinity(0))[-count:]) if count else frozenset()
+
+
+def impossible(count: int) -> str:
+    """Return why a process can't be pinned to so many cores; "" if it can."""
+    if not hasattr(os, "sched_setaffinity"):
+        return "this system can't pin a process to a core"
+    allowed = len(os.sched_getaffinity(0))
+    return f"this process may use {many(allowed, 'core')}" if count > allowed else ""
+
+
+@contextmanager
+def born_on(cores: frozenset[int]) -> Iterator[None]:
+    """Pin this thread, and hence all processes that it starts meanwhile: they see no other cores. None: do nothing."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def pin(pids: Iterable[int], cores: frozenset[int]) -> set[int]:

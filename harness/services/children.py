@@ -177,10 +177,12 @@ def spawn(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     stdin: int = subprocess.DEVNULL,
+    cores: frozenset[int] = frozenset(),
 ) -> Child:
     """Start a program as a child in its own session, with its output appended to `log`.
 
-    `env` is the whole environment, as in subprocess; None: ours. The marks are added to it.
+    `env` is the whole environment, as in subprocess; None: ours. The marks are added to it. `cores` are all that it and
+    its descendants may use; none: those that we may.
     """
     environment = dict(os.environ if env is None else env)
     path = shutil.which(argv[0], path=environment.get("PATH"))
@@ -200,6 +202,7 @@ def spawn(
             cwd=cwd,
             env=environment,
             stdin=stdin,
+            cores=cores,
         )
     child = Child(name, argv, log, started, token)
     _living.add(child)

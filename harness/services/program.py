@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
+from harness.host.pinning import born_on
 from harness.model import HarnessError
 from harness.services import parent
 
@@ -60,21 +61,25 @@ def start(
     cwd: str | Path | None,
     env: Mapping[str, str],
     stdin: int = subprocess.DEVNULL,
+    cores: frozenset[int] = frozenset(),
 ) -> Program:
-    """Start a program. `program` is the path, `argv` begins with its name. `stdin` is as in subprocess."""
+    """Start a program. `program` is the path, `argv` begins with its name. `stdin` is as in subprocess. `cores` are all
+    that it sees; none: those that we see.
+    """
 
     def started(command: Sequence[str], report: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            command,
-            executable=None if report else program,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=cwd,
-            env=env,
-            start_new_session=True,
-            pass_fds=report,
-        )
+        with born_on(cores):
+            return subprocess.Popen(
+                command,
+                executable=None if report else program,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+                pass_fds=report,
+            )
 
     if not has_parents():
         return _Plain(_born_in_lasting_thread(lambda: started(argv)))

@@ -80,7 +80,7 @@ def batch_settings(config: Config) -> dict[str, str]:
         "pipeline.name": f"streamgauge-{config['run']}",
         "pipeline.jars": ";".join(Path(jar).as_uri() for jar in config["jars"]),
         # A source without a partition would hold back all watermarks.
-        "parallelism.default": str(min(os.cpu_count() or 1, config["partitions"])),
+        "parallelism.default": str(min(cores(), config["partitions"])),
         "table.local-time-zone": "UTC",
         "python.executable": sys.executable,
         "python.client.executable": sys.executable,
@@ -94,6 +94,11 @@ def batch_settings(config: Config) -> dict[str, str]:
         "rest.bind-address": LOOPBACK,
         **engine_options(config),
     }
+
+
+def cores() -> int:
+    """Count the cores that this process may use: it may be pinned to some of them."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def told(settings: dict[str, str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from harness.engines.job import Surroundings
 from harness.engines.process import TOOL_OPTIONS, ProcessEngine
 from harness.engines.warm import COLD, Starts
 from harness.faults import registry
+from harness.host import pinning
 from harness.install import jvm
 from harness.load.fleet import Load
 from harness.metering.clock_steps import ClockWatch
@@ -160,6 +161,7 @@ class RealWorld:
             private=private,
             env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home), **self._tool_options()},
             surroundings=surroundings,
+            cores=pinning.last(self._spec.cores),
         )
 
     def _tool_options(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.host import pinning
+from harness.services.children import spawn
 from harness.util.wait import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system can't pin a process")
@@ -90,6 +91,30 @@ def test_a_thread_that_pins_itself_is_put_back_and_told(job):
 
     assert pinning.pin([job.pid], frozenset({first})) == {job.pid}
     assert os.sched_getaffinity(job.pid) == {first}
+
+
+def test_a_child_is_born_on_its_cores_and_we_stay_on_ours(tmp_path):
+    before = os.sched_getaffinity(0)
+    (core,) = pinning.last(1)
+
+    child = spawn(
+        [sys.executable, "-c", "import os; print(*os.sched_getaffinity(0), flush=True)"],
+        name="pinned",
+        log=tmp_path / "pinned.log",
+        cores=frozenset({core}),
+    )
+    wait_until(lambda: not child.alive(), deadline_s=20, what="its end")
+    child.kill_group()
+
+    assert child.tail(1) == [str(core)]
+    assert core == max(before)
+    assert os.sched_getaffinity(0) == before
+
+
+def test_no_number_of_cores_is_all_of_them():
+    assert pinning.last(0) == frozenset()
+    assert pinning.impossible(0) == ""
+    assert pinning.impossible(5000).startswith("this process may use ")
 
 
 def test_a_process_that_has_ended_is_nowhere(job):
