@@ -20,7 +20,7 @@ from harness.terminal.command_end import BROKE, ENDED_EARLY
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges the recorded part"
 AGAIN = "too little was recorded to be judged; `streamgauge replay RUN` runs the same plan again"
-RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare"}
+RESUMED_BY = {"chaos": "chaos", "search": "search", "compare": "compare", "pairs": "compare", "scale": "scale"}
 # `recheck` needs these files. A run that ended before they were written can't be judged.
 JUDGED_BY = ("plan.json", "sends.parquet", "log.parquet", "observed.parquet")
 

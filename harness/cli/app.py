@@ -47,6 +47,7 @@ COMMANDS = {
     "search": Place("search", "search", panels.EXPERIMENTS, is_long=True),
     "chaos": Place("chaos", "chaos", panels.EXPERIMENTS, is_long=True),
     "compare": Place("compare", "compare", panels.EXPERIMENTS, is_long=True),
+    "scale": Place("scale", "scale", panels.EXPERIMENTS, is_long=True),
     "gate": Place("gate", "gate", panels.EXPERIMENTS, is_long=True),
     "trend": Place("trend", "trend", panels.EXPERIMENTS),
     "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS, is_long=True),

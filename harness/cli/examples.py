@@ -20,6 +20,7 @@ EXAMPLES = {
     "search": "search --quick --engine spark",
     "chaos": "chaos --tier pr --jobs 2",
     "compare": "compare spark reference --quick",
+    "scale": "scale --engine spark --cores 1,2",
     "gate": "gate --base main --head HEAD --engine jobs/ad-counts",
     "trend": "trend bench/gates.jsonl",
     "upgrade": "upgrade --from spark --to spark@4.1.3",

@@ -10,7 +10,7 @@ from harness.experiments.folder import Folder
 if TYPE_CHECKING:
     from reports.page import Page
 
-KINDS = ("chaos", "search", "compare", "pairs", "gate")  # the kinds of experiments that have a page
+KINDS = ("chaos", "search", "compare", "pairs", "gate", "scale")  # the kinds of experiments that have a page
 
 
 def write_page(experiment: Folder) -> Page:

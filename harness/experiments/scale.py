@@ -74,7 +74,7 @@ def refuse_cores(cores: Sequence[int], wanted: Sequence[int], allowed: int) -> N
         )
     if max(cores) > allowed:
         raise UsageError(
-            f"--cores {_listed(cores)} can't be measured: this process may use {many(allowed, 'core')}. Give numbers "
+            f"--cores {_listed(cores)} can't be measured: this process may use {cores_in_words(allowed)}. Give numbers "
             f"up to {allowed}, or use a larger machine."
         )
     if wanted and len(cores) < FEWEST:
@@ -98,6 +98,10 @@ def refuse_idle_cores(cores: Sequence[int], partitions: int) -> None:
         )
 
 
+def cores_in_words(cores: int) -> str:
+    return many(cores, "core")
+
+
 def _listed(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
@@ -113,9 +117,9 @@ def runs_of(asked: ScaleRequest) -> list[ScaleRun]:
     return wanted
 
 
-def keys_of(case: ScaleRun, settings: Settings) -> dict[str, Any]:
-    """Return the keys of a scenario for this run."""
-    own = compare.keys_of(LegRun(case.engine, Leg.CATCH_UP, case.seed), settings)
+def keys_of(case: ScaleRun, settings: Settings, watermark: str = "0") -> dict[str, Any]:
+    """Return the keys of a scenario for this run. A requested watermark is never made smaller."""
+    own = compare.keys_of(LegRun(case.engine, Leg.CATCH_UP, case.seed), settings, watermark)
     return own | {"cores": case.cores}
 
 
@@ -153,10 +157,10 @@ class Cost:
         if self.why_not:
             return f"COST is not known: {self.why_not}"
         if self.low is None:
-            return f"COST is more than {many(self.largest, 'core')}: up to there the reference is faster"
+            return f"COST is more than {cores_in_words(self.largest)}: up to there the reference is faster"
         if self.high is None:
             return (
-                f"COST is not known: {many(self.low, 'core')} may be faster than the reference, and "
+                f"COST is not known: {cores_in_words(self.low)} may be faster than the reference, and "
                 f"{self.largest} are not for sure"
             )
         if self.high > WIDEST * self.low:
@@ -166,7 +170,7 @@ class Cost:
             )
         if self.high == self.smallest > 1:
             return f"COST is {self.high} cores or fewer; no smaller number was measured"
-        return f"COST is {many(self.high, 'core') if self.low == self.high else f'{self.low} to {self.high} cores'}"
+        return f"COST is {cores_in_words(self.high) if self.low == self.high else f'{self.low} to {self.high} cores'}"
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,7 @@ class Scaled:
     def why_no_law(self) -> str:
         if each := self._beyond_perfect:
             return (
-                f"{many(each.cores, 'core')} do {_times(each.times)} the rate of {self.points[0].cores}. More than "
+                f"{cores_in_words(each.cores)} do {_times(each.times)} the rate of {self.points[0].cores}. More than "
                 f"perfect scaling is no matter of cores alone: the smaller number is short of something else"
             )
         if len(self.rates) < FEWEST:
@@ -285,16 +289,14 @@ class Scaled:
     def sentence(self) -> str:
         wrong = next((each for each in self.done if each.outcome is Outcome.FAIL), None)
         if wrong and not self.rates:
-            case = wrong.case
-            return (
-                f"no rates: {case.engine} on {many(case.cores, 'core')}, seed {case.seed}: {wrong.sentence.rstrip('.')}"
-            )
+            case, why = wrong.case, wrong.sentence.rstrip(".")
+            return f"no rates: {case.engine} on {cores_in_words(case.cores)}, seed {case.seed}: {why}"
         if len(self.rates) < 2:
             unknown = next((each.sentence for each in self.done if not each.figures), "no run finished")
             return f"no scaling can be shown: {unknown.rstrip('.')}"
         first, last = self.points[0], self.points[-1]
         told = [
-            f"{self.asked.engine} on {many(last.cores, 'core')} does {_times(last.times)} the rate of {first.cores}",
+            f"{self.asked.engine} on {cores_in_words(last.cores)} does {_times(last.times)} the rate of {first.cores}",
             *([self.cost.sentence] if self.cost else []),
             *([f"{many(len(self.missing), 'run is', 'runs are')} missing"] if self.missing else []),
         ]

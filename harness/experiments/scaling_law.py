@@ -57,7 +57,7 @@ class Law:
     def coherency(self) -> Estimate:
         return _span(self.coherencies)
 
-    def at(self, cores: int) -> Estimate:
+    def at(self, cores: float) -> Estimate:
         """Return the rate on so many cores."""
         logs = self.logs + log(cores) - np.log(_loss(cores, self.contentions, self.coherencies))
         low, high = float((logs - self.spare).min()), float((logs + self.spare).max())

@@ -86,8 +86,9 @@ class Trial:
             partitions=PARTITIONS,
         )
         logs, evidence = self.folder / "logs", self.folder / "evidence"
-        places = {"logs": logs, "evidence": evidence, "private": private}
-        return ProcessEngine(manifest, config, **places, env={}, surroundings=surroundings)
+        return ProcessEngine(
+            manifest, config, logs=logs, evidence=evidence, private=private, env={}, surroundings=surroundings
+        )
 
     def send(self, count: int, late_ms: int = 0) -> None:
         """Events of all kinds, a millisecond of event time each, up to a second out of order, and `late_ms` late."""

@@ -37,7 +37,7 @@ from harness.drivers import gate_calibration
 from harness.engines import fake, progress
 from harness.engines.manifest import load
 from harness.evidence.ledger import seal_of
-from harness.experiments import chaos, compare, pairing, repeat
+from harness.experiments import chaos, compare, pairing, repeat, scale
 from harness.experiments.curve import kept as kept_plateaus
 from harness.experiments.gating import gate, history, rounds
 from harness.experiments.searching import search
@@ -225,6 +225,8 @@ FILES: Mapping[str, Any] = {
     "rounds.jsonl": rounds.Round,
     "experiment.json: pairs: asked": pairing.PairsRequest,
     "experiment.json: pairs: progress": list[pairing.Progress],
+    "experiment.json: scale: asked": scale.ScaleRequest,
+    "experiment.json: scale: done": list[scale.ScaleRan],
     "experiment.json: repeat: rounds": list[repeat.Round],
     "plateaus.json": list[kept_plateaus.Kept],
     "gates.jsonl": history.Entry,

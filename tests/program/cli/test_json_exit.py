@@ -20,6 +20,7 @@ STARTERS = {
     "search",
     "chaos",
     "compare",
+    "scale",
     "gate",
     "upgrade",
     "replay",

@@ -1,0 +1,137 @@
+"""Drives `scale`: in each round one catch-up run of the engine on each number of cores, and one of the reference.
+
+The question and the results are stored in the experiment's directory, so that an interrupted one can be resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from harness import __version__
+from harness.config import plan
+from harness.drivers import one_run, pages, reference_rate
+from harness.engines import environments, shipped
+from harness.engines import manifest as manifests
+from harness.experiments import compare, scale
+from harness.experiments.compare import REFERENCE, Settings
+from harness.experiments.folder import Folder
+from harness.experiments.scale import KIND, RATE, Scaled, ScaleRan, ScaleRequest, ScaleRun
+from harness.host import cgroup
+from harness.install import environment
+from harness.load import experiment_size
+from harness.model import EngineManifest, Outcome, RunSpec, UsageError
+from harness.terminal import console
+from harness.terminal.command_end import short_path
+from reports import scaled
+from reports.result import Result
+
+ABOUT_S = 100.0  # the estimate for one run until some were timed
+# Flags of the engine that is measured, which the reference does not take.
+OF_THE_ENGINE = ("sink", "conf", "master", "checkpoint")
+INSTEAD = "Choose another --engine, or fewer --cores."
+
+
+def begin(
+    cores: Sequence[int], wanted: Sequence[int], settings: Settings, flags: Mapping[str, Any], out: Path
+) -> tuple[Folder, ScaleRequest]:
+    """Resolve every run, install the engines, and create the experiment, so that errors come before the first run."""
+    scale.refuse_cores(cores, wanted, int(cgroup.cores()))
+    if "repeat" in flags:
+        settings = replace(settings, rounds=plan.rounds_of(scale.SCENARIO, {}, flags))
+    flags = {name: value for name, value in flags.items() if name != "repeat"}
+    usual = {**plan.read_scenario(scale.SCENARIO)[1], "rate": settings.catch_up_per_s, "fault": "none"}
+    steady, _ = plan.resolve(scale.SCENARIO, usual, flags, manifests.load)
+    scale.refuse_idle_cores(cores, steady.tape.partitions)
+    size = 1.0 if "rate" in flags else experiment_size.share(steady)
+    asked = ScaleRequest(
+        engine=flags.get("engine", steady.engine),
+        cores=tuple(cores),
+        wanted=tuple(wanted),
+        baseline=steady.engine != REFERENCE and steady.workload in shipped.workloads_of(REFERENCE),
+        seed=steady.tape.seed,
+        settings=replace(settings, catch_up_per_s=steady.tape.profile[0].start_per_s * size),
+        flags={name: value for name, value in flags.items() if name not in ("rate", "engine")},
+    )
+    runs = scale.runs_of(asked)
+    plan.refuse_one_database_for(len(runs), flags.get("redis", ""), reset=flags.get("reset", False))
+    needed = {}
+    for case in {(each.engine, each.cores): each for each in runs}.values():
+        spec, manifest = resolve(asked, case)
+        one_run.refuse_the_impossible(spec, manifest, INSTEAD)
+        needed[case.engine] = manifest
+    for manifest in needed.values():
+        environments.prepare(manifest, console.note)
+    experiment = Folder.create(out.absolute(), f"{KIND}-{steady.engine}")
+    _keep(experiment, asked, [], environment.describe())
+    return experiment, asked
+
+
+def resume(path: Path) -> tuple[Folder, ScaleRequest]:
+    experiment = Folder.open(path.absolute(), KIND)
+    made = experiment.load("environment", dict[str, Any]).get("streamgauge")
+    if made != __version__:
+        raise UsageError(
+            f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Rates of "
+            f"both do not belong on one curve. Resume it with version {made}, or start a new experiment."
+        )
+    asked: ScaleRequest = experiment.part("asked", ScaleRequest)
+    experiment.refuse_hidden(asked.flags)
+    scale.refuse_cores(asked.cores, asked.wanted, int(cgroup.cores()))
+    return experiment, asked
+
+
+def resolve(asked: ScaleRequest, case: ScaleRun) -> tuple[RunSpec, EngineManifest]:
+    own = scale.keys_of(case, asked.settings, asked.flags.get("watermark", "0"))
+    others = OF_THE_ENGINE if case.engine == REFERENCE != asked.engine else ()
+    flags = {name: value for name, value in asked.flags.items() if name not in others}
+    keys = {name: value for name, value in plan.read_scenario(scale.SCENARIO)[1].items() if name not in own}
+    return plan.resolve(scale.SCENARIO, keys, {**flags, **own}, manifests.load)
+
+
+def drive(experiment: Folder, asked: ScaleRequest) -> Scaled:
+    """Make all pending runs, then write the page. The request comes from memory: the stored one has no password."""
+    with experiment.going_on(f"`streamgauge scale --resume {short_path(experiment.path)}` resumes it"):
+        machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
+        done: list[ScaleRan] = experiment.load("done", list[ScaleRan])
+        wanted, took_s = scale.runs_of(asked), list[float]()
+        for case in scale.pending(wanted, done):
+            left_s = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
+            console.note(
+                f"run {len(done) + 1} of {len(wanted)}: {case.engine} on {scale.cores_in_words(case.cores)}, "
+                f"seed {case.seed}; about {left_s / 60:.0f} minutes left"
+            )
+            began_s = time.monotonic()
+            spec, manifest = resolve(asked, case)
+            result = one_run.drive(spec, manifest, experiment.runs)
+            done.append(ran(case, result, os.path.relpath(result.path, experiment.path)))
+            took_s.append(time.monotonic() - began_s)
+            console.note(f"  {done[-1].outcome.value}: {done[-1].sentence}")
+            _keep(experiment, asked, done, machine)
+        found = scaled.read(experiment).found
+        experiment.finished(found.outcome, found.sentence)
+        pages.write_page(experiment)
+    return found
+
+
+def ran(case: ScaleRun, result: Result, run: str) -> ScaleRan:
+    """Return the result of a run. A PASS without a rate is UNKNOWN, because the question was speed."""
+    verdict = result.verdict
+    if verdict.outcome is not Outcome.PASS:
+        return ScaleRan(case, verdict.outcome, verdict.sentence, run)
+    figures = reference_rate.caught_up(result) if result.measurement and not result.withheld else {}
+    if RATE not in figures:
+        why = result.withheld or "it had caught up before its rate could be measured; give a higher --rate"
+        return ScaleRan(case, Outcome.UNKNOWN, why, run)
+    kept = {name: figures[name] for name in (RATE, compare.BUSY_CPU) if name in figures}
+    return ScaleRan(case, verdict.outcome, verdict.sentence, run, kept)
+
+
+def _keep(experiment: Folder, asked: ScaleRequest, done: Sequence[ScaleRan], machine: Mapping[str, Any]) -> None:
+    public = replace(asked, flags=plan.public(asked.flags))
+    experiment.save(KIND, asked=public, environment=machine, done=done)

@@ -1,0 +1,150 @@
+"""The page of an engine on several numbers of cores: one picture, one table, and what can't be concluded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from harness.experiments.folder import Folder
+from harness.experiments.scale import KIND, SCENARIO, Scaled, ScaleRun, cores_in_words
+from harness.experiments.scaling_law import Estimate
+from harness.model import Outcome
+from reports import scaled
+from reports.exports import experiment, suite
+from reports.figures import scaling
+from reports.figures.scaling import Mark, Scaling
+from reports.figures.style import picture
+from reports.page import Link, Page, Section, Table
+from reports.saved import csv_of, save
+from reports.scaled import Record
+from reports.sections import fairness, reproduce
+
+STEPS = 60  # of the drawn curve
+
+
+def write(folder: Folder) -> Page:
+    record = scaled.read(folder)
+    page = page_of(record)
+    experiment.save(answer_of(record), folder.path)
+    save(page, {"scaling": csv_of(_lines(record.found))}, folder.path)
+    return page
+
+
+def page_of(record: Record) -> Page:
+    found = record.found
+    begun = f", {record.folder.begun}" if record.folder.begun else ""
+    rounds = "one round" if found.asked.settings.rounds == 1 else f"{found.asked.settings.rounds} rounds"
+    listed = ", ".join(map(str, found.asked.cores))
+    return Page(
+        title=f"How {found.asked.engine} scales with cores",
+        subtitle=f"{listed} cores; {rounds} from seed {found.asked.seed}{begun}",
+        outcome=found.outcome,
+        sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
+        facts=tuple(f"{each[:1].upper()}{each[1:]}." for each in found.notes()),
+        numbers=(),
+        withheld="" if found.rates else "no run has a rate that may be shown",
+        sections=(
+            *_curve(found),
+            _runs(found),
+            fairness.machine(record.environment),
+            Section(
+                "reproduce",
+                "Do it again",
+                text=tuple(reproduce.hidden(found.asked.flags)),
+                code=(scaled.command(found),),
+            ),
+        ),
+    )
+
+
+def _curve(found: Scaled) -> Iterator[Section]:
+    if not found.rates:
+        yield Section("scaling", "Rate against cores", missing=("no run has a rate that may be shown.",))
+        return
+    drawn = Scaling(
+        found.asked.engine,
+        means=[_mark(each.cores, each.rate) for each in found.points],
+        runs=[(cores, value) for cores, values in found.rates.items() for value in values],
+        curve=[*_drawn(found)],
+        reference=_mark(1, found.reference.rate) if found.reference else None,
+    )
+    alt = f"rate of {found.asked.engine} against its cores: " + "; ".join(
+        f"{each.cores}: {scaled.rate(each.rate)}" for each in found.points
+    )
+    yield Section(
+        "scaling",
+        "Rate against cores",
+        picture=picture("scaling", alt, lambda sheet: scaling.draw(drawn, sheet)),
+        text=(
+            "Each run freezes the engine during the load, thaws it, and measures how many events a second it then "
+            "processes. That is the most it can do; its sustainable rate is below. CPU-s/M: CPU seconds of the engine "
+            "per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all cores, so that "
+            "an engine on all cores shares them. The reference is a single process, pinned to one core.",
+            *(
+                (
+                    "The law: N cores do one * N / (1 + contention * (N - 1) + coherency * N * (N - 1)). Intervals are "
+                    "at 95 %.",
+                )
+                if found.law
+                else ()
+            ),
+        ),
+        tables=(Table(scaled.HEADER, tuple(map(tuple, scaled.rows(found)))),),
+    )
+
+
+def _drawn(found: Scaled) -> Iterator[Mark]:
+    if law := found.law:
+        for cores in np.linspace(min(found.rates), found.furthest, STEPS + 1):
+            yield _mark(float(cores), law.at(float(cores)))
+
+
+def _mark(cores: float, rate: Estimate) -> Mark:
+    if rate.low is None or rate.high is None:
+        return Mark(cores, rate.value, rate.value, rate.value)
+    return Mark(cores, rate.value, rate.low, rate.high)
+
+
+def _lines(found: Scaled) -> Iterator[tuple[object, ...]]:
+    yield "kind", "cores", "events_per_s", "low", "high"
+    for cores, values in found.rates.items():
+        yield from (("run", cores, value, "", "") for value in values)
+    yield from (("reference", 1, value, "", "") for value in found.reference_rates)
+    for cores, rate in found.curve.items():
+        yield "law" if found.law else "mean", cores, rate.value, rate.low or "", rate.high or ""
+
+
+def _runs(found: Scaled) -> Section:
+    rows = tuple(
+        (
+            Link(Path(each.run).name, f"{each.run}/report.html"),
+            each.case.engine,
+            str(each.case.cores),
+            str(each.case.seed),
+            each.outcome.value,
+            each.sentence,
+        )
+        for each in found.done
+    )
+    return Section(
+        "runs",
+        "Every run",
+        text=("In the order of execution. Each run has a page of its own.",),
+        tables=(Table(("run", "engine", "cores", "seed", "verdict", "in words"), rows),),
+    )
+
+
+def answer_of(record: Record) -> experiment.Answer:
+    """Build the answer for CI jobs, with a case for each run."""
+    found = record.found
+    cases = [_case(each.case, each.outcome, each.sentence, each.run) for each in found.done]
+    cases += [_case(each, Outcome.UNKNOWN, "not run") for each in found.missing]
+    facts = {"seed": str(found.asked.seed), **dict(fairness.flat(record.environment))}
+    return experiment.Answer(KIND, found.outcome, found.sentence, scaled.command(found), facts, tuple(cases))
+
+
+def _case(case: ScaleRun, outcome: Outcome, sentence: str, run: str = "") -> experiment.ExperimentCase:
+    group = suite.classname((SCENARIO, case.engine))
+    return experiment.ExperimentCase(group, f"{cores_in_words(case.cores)}, seed {case.seed}", outcome, sentence, run)
