@@ -80,8 +80,8 @@ def _curve(found: Scaled) -> Iterator[Section]:
         text=(
             "Each run freezes the engine during the load, thaws it, and measures how many events a second it then "
             "processes. That is the most it can do; its sustainable rate is below. CPU-s/M: CPU seconds of the engine "
-            "per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all cores, so that "
-            "an engine on all cores shares them. The reference is a single process, pinned to one core.",
+            "per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all, so that "
+            "an engine on all cores of the machine shares them. The reference is a single process, pinned to one core.",
             *(
                 (
                     "The law: N cores do one * N / (1 + contention * (N - 1) + coherency * N * (N - 1)). Intervals are "
@@ -91,7 +91,7 @@ def _curve(found: Scaled) -> Iterator[Section]:
                 else ()
             ),
         ),
-        tables=(Table(scaled.HEADER, tuple(map(tuple, scaled.rows(found)))),),
+        tables=(Table(scaled.HEADER, tuple(map(tuple, scaled.rows(found, whole=True)))),),
     )
 
 

@@ -37,20 +37,23 @@ def read(folder: Folder) -> Record:
     return Record(folder, folder.part("environment", dict[str, Any]), Scaled(asked, done))
 
 
-def rows(found: Scaled) -> list[list[str]]:
-    """Return a row for each number of cores, and one of the reference. Nothing of it is known if it has no run."""
+def rows(found: Scaled, *, whole: bool = False) -> list[list[str]]:
+    """Return a row for each number of cores, and one of the reference. `whole`: wider than a terminal, with the
+    intervals of all figures.
+    """
     smallest = min(found.rates, default=1)
-    own = [_row(found.asked.engine, each, smallest) for each in found.points]
+    own = [_row(found.asked.engine, each, smallest, whole=whole) for each in found.points]
     unknown = [cores for cores in found.asked.cores if cores not in found.rates]
     own += [[found.asked.engine, str(cores), *[UNKNOWN] * (len(HEADER) - 2)] for cores in unknown]
-    return own + ([_row(REFERENCE, found.reference, 1, is_baseline=True)] if found.reference else [])
+    return own + ([_row(REFERENCE, found.reference, 0)] if found.reference else [])
 
 
-def _row(engine: str, point: Point, smallest: int, *, is_baseline: bool = False) -> list[str]:
+def _row(engine: str, point: Point, smallest: int, *, whole: bool = False) -> list[str]:
+    """`smallest`: the number of cores that it is compared with; 0: with none."""
     times = [UNKNOWN] * 2
-    if not is_baseline:
+    if smallest:
         times = [f"{point.times.value:.2f}", f"{point.times.value * smallest / point.cores:.0%}"]
-        if point.times.low is not None and point.times.low != point.times.high:
+        if whole and point.times.low is not None and point.times.low != point.times.high:
             times[0] += f" ({point.times.low:.2f} to {point.times.high:.2f})"
     cost = UNKNOWN if point.cpu_s_per_million is None else three_digits(point.cpu_s_per_million)
     return [engine, str(point.cores), rate(point.rate), *times, cost, str(point.runs)]

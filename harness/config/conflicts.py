@@ -216,7 +216,9 @@ def _of_cores(spec: RunSpec, manifest: EngineManifest) -> None:
     if not spec.cores:
         return
     if manifest.simulated:
-        raise UsageError(f"cores = {spec.cores}: {manifest.id} is simulated and has no process to pin. Leave it out.")
+        raise UsageError(
+            f"cores = {spec.cores}: {manifest.id} is simulated and has no process to pin. Choose another engine."
+        )
     if not spec.master.startswith("local"):
         raise UsageError(
             f"cores = {spec.cores}: with master = {spec.master!r} the engine's processes are not children of this "
