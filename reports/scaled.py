@@ -33,7 +33,7 @@ class Record:
 
 def read(folder: Folder) -> Record:
     asked: ScaleRequest = folder.part("asked", ScaleRequest)
-    done: tuple[ScaleRan, ...] = folder.part("done", tuple[ScaleRan, ...])  # type: ignore[arg-type]
+    done: tuple[ScaleRan, ...] = folder.part("done", tuple[ScaleRan, ...])
     return Record(folder, folder.part("environment", dict[str, Any]), Scaled(asked, done))
 
 
@@ -82,7 +82,7 @@ def command(found: Scaled) -> str:
 def as_object(found: Scaled, experiment: Path) -> dict[str, Any]:
     law, cost = found.law, found.cost
     return {
-        "command": KIND,
+        "command": "scale",
         "verdict": found.outcome.value,
         "exit": found.outcome.exit_code,
         "sentence": found.sentence,

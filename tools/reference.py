@@ -35,7 +35,7 @@ from harness.config import plan
 from harness.config.scenario_keys import KEYS, Group, Key
 from harness.engines import own_options
 from harness.engines.manifest_keys import CLAIM_KEYS, ENGINE_KEYS, MANIFEST_KEYS, PLACEHOLDERS, SINK_KEYS
-from harness.experiments import chaos, compare
+from harness.experiments import chaos, compare, scale
 from harness.faults.base import USUAL, Kind
 from harness.faults.registry import FAULTS
 from harness.judging.checks import CHECKS
@@ -80,6 +80,8 @@ RECORDS: Mapping[str, Any] = {
     "recovery: quantities": measurement.Quantity,
     "chaos: cells": chaos.Cell,
     "compare: engines": compare.Row,
+    "scale: points": scale.Point,
+    "scale: cost": scale.Cost,
 }
 
 

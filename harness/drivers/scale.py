@@ -74,7 +74,8 @@ def begin(
 
 def resume(path: Path) -> tuple[Folder, ScaleRequest]:
     experiment = Folder.open(path.absolute(), KIND)
-    made = experiment.load("environment", dict[str, Any]).get("streamgauge")
+    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
+    made = machine.get("streamgauge")
     if made != __version__:
         raise UsageError(
             f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Rates of "

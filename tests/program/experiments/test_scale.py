@@ -7,6 +7,8 @@ import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -180,7 +182,9 @@ def test_an_engine_that_counts_wrong_has_a_page_without_rates(runs, tmp_path, mo
     ],
 )
 def test_a_run_without_a_rate_is_unknown(result, why):
-    ran = drive_scale.ran(ScaleRun("spark", 1, 1), MadeUp(None, Path("x"), **result), "runs/x")
+    made_up: Any = MadeUp(Mock(), Path("x"), **result)
+
+    ran = drive_scale.ran(ScaleRun("spark", 1, 1), made_up, "runs/x")
 
     assert (ran.outcome, ran.sentence, ran.figures) == (Outcome.UNKNOWN, why, {})
 

@@ -26,7 +26,7 @@ def measured(truth, reference=0.0, asked=ASKED, noise=0.02, seed=1, rounds=3, **
     """All runs of an experiment whose engine obeys `truth`."""
     draws, asked = np.random.default_rng(seed), replace(asked, settings=replace(asked.settings, rounds=rounds), **other)
     asked = replace(asked, baseline=bool(reference))
-    done = []
+    done: list[ScaleRan] = []
     for case in scale.runs_of(asked):
         rate = reference if case.engine == REFERENCE else truth(case.cores)
         figures = {RATE: rate * exp(noise * draws.standard_normal()), BUSY_CPU: 10.0 + case.cores}
