@@ -79,9 +79,9 @@ def _curve(found: Scaled) -> Iterator[Section]:
         picture=picture("scaling", alt, lambda sheet: scaling.draw(drawn, sheet)),
         text=(
             "Each run freezes the engine during the load, thaws it, and measures how many events a second it then "
-            "processes. That is the most it can do; its sustainable rate is below. CPU-s/M: CPU seconds of the engine "
-            "per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all, so that "
-            "an engine on all cores of the machine shares them. The reference is a single process, pinned to one core.",
+            "processes, until its backlog is done. Its sustainable rate is below that. CPU-s/M: CPU seconds of the "
+            "engine per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all, so "
+            "that an engine on all cores of the machine shares them. The reference is a single process on one core.",
             *(
                 (
                     "The law: N cores do one * N / (1 + contention * (N - 1) + coherency * N * (N - 1)). Intervals are "

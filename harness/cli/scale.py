@@ -28,7 +28,7 @@ def scale(
     cores: Annotated[
         str,
         typer.Option(
-            metavar="N,N,...",
+            metavar="N,N",
             help="Numbers of cores to measure: two or more. A fit takes three or more.",
             show_default=False,
         ),
@@ -37,7 +37,7 @@ def scale(
         str,
         typer.Option(
             "--for",
-            metavar="N,N,...",
+            metavar="N,N",
             help="Numbers of cores to predict, at most twice the largest of --cores.",
             show_default=False,
         ),

@@ -77,10 +77,14 @@ def _kept() -> Kept | None:
 def caught_up(result: Result) -> dict[str, float]:
     """Return the catch-up figures of a run whose engine was frozen during the load and then thawed."""
     store = Store(result.path)
+    return compare.of_catch_up(repeat.figures(result.measurement), store.read_table(TIMELINE), thawed_s(store))
+
+
+def thawed_s(store: Store) -> float:
+    """Return when the engine was thawed, in seconds since the load start."""
     faults, _ = ended(store)
     epoch_ms = next(int(entry["epoch_ms"]) for entry in store.history("epoch"))
-    thawed_s = (max(fault.healed_ms for fault in faults) - epoch_ms) / 1000
-    return compare.of_catch_up(repeat.figures(result.measurement), store.read_table(TIMELINE), thawed_s)
+    return (max(fault.healed_ms for fault in faults) - epoch_ms) / 1000
 
 
 def measured(out: Path) -> Unit:

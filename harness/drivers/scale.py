@@ -24,7 +24,10 @@ from harness.experiments.folder import Folder
 from harness.experiments.scale import KIND, RATE, Scaled, ScaleRan, ScaleRequest, ScaleRun
 from harness.host import cgroup
 from harness.install import environment
+from harness.judging.stored_run import StoredRun
 from harness.load import experiment_size
+from harness.measuring.timeline import FILE as TIMELINE
+from harness.measuring.timeline import Lines
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.terminal import console
 from harness.terminal.command_end import short_path
@@ -125,12 +128,25 @@ def ran(case: ScaleRun, result: Result, run: str) -> ScaleRan:
     verdict = result.verdict
     if verdict.outcome is not Outcome.PASS:
         return ScaleRan(case, verdict.outcome, verdict.sentence, run)
-    figures = reference_rate.caught_up(result) if result.measurement and not result.withheld else {}
+    if result.withheld:
+        return ScaleRan(case, Outcome.UNKNOWN, result.withheld, run)
+    figures = figures_of(result.path)
     if RATE not in figures:
-        why = result.withheld or "it had caught up before its rate could be measured; give a higher --rate"
+        why = "it worked off its backlog within two seconds, too soon for a rate; give a higher --rate"
         return ScaleRan(case, Outcome.UNKNOWN, why, run)
-    kept = {name: figures[name] for name in (RATE, compare.BUSY_CPU) if name in figures}
-    return ScaleRan(case, verdict.outcome, verdict.sentence, run, kept)
+    return ScaleRan(case, verdict.outcome, verdict.sentence, run, figures)
+
+
+def figures_of(path: Path) -> dict[str, float]:
+    """Return the rate and the cost of a run whose engine was frozen during the load and then thawed."""
+    run = StoredRun.open(path)
+    thawed_s = reference_rate.thawed_s(run.store)
+    processed = Lines(run).processed
+    found = {
+        RATE: scale.backlog_rate(processed, thawed_s) if processed else None,
+        compare.BUSY_CPU: compare.busy_cpu_s_per_million(run.store.read_table(TIMELINE), thawed_s),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _keep(experiment: Folder, asked: ScaleRequest, done: Sequence[ScaleRan], machine: Mapping[str, Any]) -> None:

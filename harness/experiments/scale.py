@@ -1,6 +1,6 @@
 """Scale: the rate and the cost of an engine against the number of its cores. Pure.
 
-Each run freezes the engine during the load, thaws it, and measures how fast it catches up on a fixed number of cores.
+Each run freezes the engine during the load, thaws it, and measures how fast it then works off its backlog.
 The law (`scaling_law.py`) is fitted to three or more numbers of cores. COST (McSherry and others, 2015) is the number
 of cores from which the engine is faster than the reference, which is a single process. Every run is judged, and an
 engine that counts wrong in one of them has no figures.
@@ -15,16 +15,20 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from harness.config.scenario_keys import MOST_CORES
 from harness.experiments import compare
 from harness.experiments.compare import BUSY_CPU, REFERENCE, Leg, LegRun, Settings
 from harness.experiments.scaling_law import FEWEST, WIDEST, Estimate, Law, error_of_a_run, fit, mean_of, ratio_of
+from harness.judging.progress_curve import SUSTAINED_S, Curve
 from harness.model import Outcome, UsageError
 from harness.util.texts import many, three_digits
 
 KIND = "scale"
 SCENARIO = compare.SCENARIO
-RATE = "catch_up_per_s"
+RATE = "rate_per_s"
+NEARLY = 0.95  # of the backlog: the last events wait for the last window to close
 WHOLE, QUICK = Settings(rounds=3), Settings(rounds=1)
 FURTHEST = 2  # times the largest measured number of cores: nothing is predicted beyond
 FAR = 4  # times the largest number: the example of what is not known
@@ -126,6 +130,25 @@ def keys_of(case: ScaleRun, settings: Settings, watermark: str = "0") -> dict[st
 def pending(wanted: Sequence[ScaleRun], done: Sequence[ScaleRan]) -> list[ScaleRun]:
     made = {each.case for each in done}
     return [case for case in wanted if case not in made]
+
+
+# ---------------------------------------------------------------- One run
+
+
+def backlog_rate(processed: Curve, thawed_s: float) -> float | None:
+    """Return the mean rate from the thaw until nearly all of the backlog is done; None if that took no two seconds.
+
+    It begins with the first report after the thaw, whose batch was half done when the engine was frozen, unless that
+    batch holds most of the backlog.
+    """
+    start_s, done = thawed_s, float(processed.known(np.array([thawed_s]))[0])
+    end = float(processed.total[-1])
+    later = np.flatnonzero(processed.at_s > thawed_s)
+    if len(later) and end - processed.total[later[0]] >= (end - done) / 2:
+        start_s, done = float(processed.at_s[later[0]]), float(processed.total[later[0]])
+    nearly = int(np.argmax(processed.total >= done + NEARLY * (end - done)))
+    took_s = float(processed.at_s[nearly]) - start_s
+    return (float(processed.total[nearly]) - done) / took_s if took_s >= SUSTAINED_S and end > done else None
 
 
 # ---------------------------------------------------------------- The answer

@@ -8,12 +8,11 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from harness import __version__
-from harness.drivers import one_run, reference_rate
+from harness.drivers import one_run
 from harness.drivers import scale as drive_scale
 from harness.engines import environments
 from harness.experiments.compare import BUSY_CPU, REFERENCE
@@ -33,30 +32,29 @@ ONE, CONTENTION = 40_000, 0.08
 class MadeUp:
     """Stands for the result of a run."""
 
-    spec: RunSpec
     path: Path
     verdict: Verdict = RIGHT
-    measurement: str = "a measurement"
     withheld: str = ""
 
-    @property
-    def figures(self):
-        """Runs of the same cores differ by a per cent."""
-        cores = self.spec.cores
-        rate = 70_000 if self.spec.engine == REFERENCE else ONE * cores / (1 + CONTENTION * (cores - 1))
-        return {RATE: rate * (1 + 0.01 * (self.spec.tape.seed % 3)), BUSY_CPU: 12.5}
+
+def figures_on(spec: RunSpec) -> dict[str, float]:
+    """Runs on the same cores differ by a per cent."""
+    rate = 70_000 if spec.engine == REFERENCE else ONE * spec.cores / (1 + CONTENTION * (spec.cores - 1))
+    return {RATE: rate * (1 + 0.01 * (spec.tape.seed % 3)), BUSY_CPU: 12.5}
 
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
-    """The specs of the runs that were made. The second key of `breaks` is the number of the run that is broken off."""
+    """The specs of the runs that were made."""
     made: list[RunSpec] = []
+    figures: dict[Path, dict[str, float]] = {}
 
     def drive(spec, _manifest, out):
         made.append(spec)
         path = out / f"run-{len(made)}"
         path.mkdir(parents=True)
-        return MadeUp(spec, path)
+        figures[path] = figures_on(spec)
+        return MadeUp(path)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(environment, "describe", lambda: {"streamgauge": __version__})
@@ -64,7 +62,7 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.setattr(cgroup, "cores", lambda: 8.0)
     monkeypatch.setattr(pinning, "impossible", lambda _: "")
     monkeypatch.setattr(one_run, "drive", drive)
-    monkeypatch.setattr(reference_rate, "caught_up", lambda result: result.figures)
+    monkeypatch.setattr(drive_scale, "figures_of", figures.__getitem__)
     return made
 
 
@@ -162,7 +160,7 @@ def test_an_engine_that_counts_wrong_has_a_page_without_rates(runs, tmp_path, mo
     monkeypatch.setattr(
         one_run,
         "drive",
-        lambda spec, *others: MadeUp(spec, whole(spec, *others).path, wrong if spec.cores == 2 else RIGHT),
+        lambda spec, *others: MadeUp(whole(spec, *others).path, wrong if spec.cores == 2 else RIGHT),
     )
     done = scale("--cores", "1,2", "--quick")
     page = scale_page.page_of(scaled.read(Folder(only(tmp_path / "experiments"))))
@@ -175,14 +173,15 @@ def test_an_engine_that_counts_wrong_has_a_page_without_rates(runs, tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("result", "why"),
+    ("withheld", "why"),
     [
-        ({"withheld": "the load was late"}, "the load was late"),
-        ({"measurement": ""}, "it had caught up before its rate could be measured; give a higher --rate"),
+        ("the load was late", "the load was late"),
+        ("", "it worked off its backlog within two seconds, too soon for a rate; give a higher --rate"),
     ],
 )
-def test_a_run_without_a_rate_is_unknown(result, why):
-    made_up: Any = MadeUp(Mock(), Path("x"), **result)
+def test_a_run_without_a_rate_is_unknown(withheld, why, monkeypatch):
+    monkeypatch.setattr(drive_scale, "figures_of", lambda _: {BUSY_CPU: 3.0})
+    made_up: Any = MadeUp(Path("x"), withheld=withheld)
 
     ran = drive_scale.ran(ScaleRun("spark", 1, 1), made_up, "runs/x")
 

@@ -12,6 +12,7 @@ from harness.experiments import scale
 from harness.experiments.compare import BUSY_CPU, REFERENCE
 from harness.experiments.scale import RATE, Cost, Scaled, ScaleRan, ScaleRequest
 from harness.experiments.scaling_law import Estimate
+from harness.judging.progress_curve import Curve
 from harness.model import Outcome, UsageError
 
 CURVES = 300
@@ -79,6 +80,28 @@ def test_what_can_be_answered_is_not_refused():
 def test_numbers_of_cores_are_whole_and_above_0(text):
     with pytest.raises(UsageError, match="whole numbers of cores are expected, such as 1,2,4"):
         scale.read_cores(text, "--cores")
+
+
+def processed(*reports):
+    at_s, total = np.array(reports, dtype=np.float64).T
+    return Curve(at_s, total, np.zeros(len(at_s)))
+
+
+def test_the_rate_is_that_of_the_backlog_whatever_the_engine_did_before():
+    """Frozen at 15 s, thawed at 45 s: it worked off 1,000 events in 10 s, and the last one waited for its window."""
+    each_second = [(float(second), 100.0 * second) for second in range(15)]
+    after = [(45.5 + n, 1500.0 + 100 * n) for n in range(11)]
+
+    assert scale.backlog_rate(processed(*each_second, *after, (75.0, 2501.0)), 45.0) == pytest.approx(100)
+
+
+def test_a_batch_that_was_half_done_has_no_say_and_one_that_holds_the_backlog_has():
+    frozen = (14.0, 500.0)
+
+    assert scale.backlog_rate(processed(frozen, (46.0, 900.0), (56.0, 1900.0)), 45.0) == pytest.approx(100)
+    assert scale.backlog_rate(processed(frozen, (55.0, 1500.0)), 45.0) == pytest.approx(100)
+    assert scale.backlog_rate(processed(frozen, (46.5, 1500.0)), 45.0) is None
+    assert scale.backlog_rate(processed(frozen), 45.0) is None
 
 
 def test_numbers_of_cores_are_sorted_and_each_is_measured_once():
