@@ -25,7 +25,7 @@ from harness.experiments.scale import KIND, RATE, Scaled, ScaleRan, ScaleRequest
 from harness.host import cgroup
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
-from harness.load import experiment_size
+from harness.load import judged_rows
 from harness.measuring.timeline import FILE as TIMELINE
 from harness.measuring.timeline import Lines
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
@@ -51,7 +51,7 @@ def begin(
     usual = {**plan.read_scenario(scale.SCENARIO)[1], "rate": settings.catch_up_per_s, "fault": "none"}
     steady, _ = plan.resolve(scale.SCENARIO, usual, flags, manifests.load)
     scale.refuse_idle_cores(cores, steady.tape.partitions)
-    size = 1.0 if "rate" in flags else experiment_size.share(steady)
+    size = 1.0 if "rate" in flags else judged_rows.share(steady)
     asked = ScaleRequest(
         engine=flags.get("engine", steady.engine),
         cores=tuple(cores),
