@@ -26,6 +26,7 @@ from harness.drivers import chaos, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
 from harness.experiments.gating import baseline, history
+from harness.host import cgroup, pinning
 from harness.install import environment, jvm
 from harness.model import EngineManifest, Exit, RunSpec
 from harness.rundir import store
@@ -79,6 +80,7 @@ LINES = {
     "chaos --resume {}": "chaos --resume experiments/chaos",
     "compare --resume {}": "compare --resume experiments/compare",
     "search --resume {}": "search --resume experiments/search",
+    "scale --resume {}": "scale --resume experiments/scale",
     "gate --calibrate --resume {}": "gate --calibrate --resume experiments/calibration",
     "{} --resume": "chaos --resume experiments/chaos",
     "{} {}": f"recheck {RUN}",
@@ -111,6 +113,7 @@ NAMED = {
     "report": "Missing argument 'FOLDER'",
     "rm": "Name the runs to remove",
     "run --repeat": "requires an argument",
+    "scale": "Give the numbers of cores to measure",
 }
 OWN_SERVERS = (
     "--kafka broker:9093 --kafka-config client.properties --redis 'redis://user:${env:REDIS_PASSWORD}@host:6379/4'"
@@ -133,6 +136,7 @@ NOT_RUN = {
 BEGUN_BY = {
     "chaos": "chaos --tier smoke",
     "compare": "compare reference --quick",
+    "scale": "scale --engine reference --cores 1,2",
     "search": "search --workload payments --engine payments/fixed",
     "calibration": "gate --base spark --calibrate",
 }
@@ -227,6 +231,9 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(own_tests, "subprocess", SimpleNamespace(run=begins))
     monkeypatch.setattr(chaos, "jobs_of", lambda *asked, real=chaos.jobs_of: min(1, real(*asked)))
     monkeypatch.setattr(Run, "fold", fold)
+    # As many cores as a page names.
+    monkeypatch.setattr(cgroup, "cores", lambda: 8.0)
+    monkeypatch.setattr(pinning, "impossible", lambda _: "")
     return place
 
 
@@ -267,7 +274,7 @@ def test_a_command_does_what_it_is_printed_for(printed, reader, capsys):
         assert (code, NAMED[printed.words] in said.err) == (Exit.USAGE, True), told
     elif code is not None:
         assert code == ENDS.get(printed.words, Exit.PASS), told
-    elif words[0] in ("search", "chaos", "compare") and "--resume" not in words:
+    elif words[0] in ("search", "chaos", "compare", "scale") and "--resume" not in words:
         assert run([words[0], "--resume", str(newest())]) is None, capsys.readouterr().err
     elif words[0] == "run" and "--repeat" not in words:
         assert_its_page_says_how_to_do_it_again(*BEGAN.pop())
