@@ -26,7 +26,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Scaling:
-    """What is drawn. The curve of the law may be empty."""
+    """The content of the picture. The curve of the law may be empty."""
 
     engine: str
     means: Sequence[Mark]
