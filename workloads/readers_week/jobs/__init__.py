@@ -1,0 +1,1 @@
+"""The jobs of `readers_distinct`, with windows of a week."""
