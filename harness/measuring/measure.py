@@ -17,7 +17,17 @@ from harness.evidence.observed import ROWS_AT_ONCE
 from harness.judging import progress_curve
 from harness.judging.stored_run import StoredRun
 from harness.load.certificate import of_load
-from harness.measuring import backlog_catch_up, bursting, company, cost, growth, recovery, steady, table_layout
+from harness.measuring import (
+    backlog_catch_up,
+    bursting,
+    company,
+    cost,
+    growth,
+    recovery,
+    steady,
+    table_layout,
+    window_state,
+)
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -148,6 +158,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         growth=growth.of_run(run),
         company=company.of_run(run),
         table_files=table_layout.of_run(run),
+        window_state=window_state.of_run(run),
     )
 
 
