@@ -66,9 +66,10 @@ def _outgrown(spec: RunSpec) -> str:
 
 
 def _full_window(spec: RunSpec) -> str:
-    if length_ms_of(spec) is None:
+    length_ms = length_ms_of(spec)
+    if length_ms is None:
         return f"the windows of {spec.workload} have no fixed length."
-    run_ms, needed_ms = spec.tape.warm_up_ms + spec.tape.load_ms, full_window_ms(spec)
+    run_ms, needed_ms = spec.tape.warm_up_ms + spec.tape.load_ms, full_window_ms(length_ms, spec)
     if run_ms > needed_ms:
         return ""
     return (

@@ -15,7 +15,6 @@ import numpy as np
 
 from harness.model import Required, RunSpec
 from harness.util.texts import many
-from workloads.registry import length_ms_of
 
 if TYPE_CHECKING:
     from harness.judging.checks.case import RunFacts
@@ -55,6 +54,11 @@ def bound_of_state(spec: RunSpec) -> int | None:
     return int(bound) * MIB if bound and "RocksDB" in provider else None
 
 
+def full_window_ms(length_ms: int, spec: RunSpec) -> int:
+    """Return the event time after which the state holds a full window, and what came before it has left."""
+    return length_ms + spec.watermark_ms
+
+
 def in_a_second(spec: RunSpec) -> float:
     """Return how many events are due per second of the load, on average."""
     events = sum(each.duration_ms * (each.start_per_s + each.end_per_s) / 2000 for each in spec.tape.profile)
@@ -82,7 +86,7 @@ def _outgrown(case: RunFacts) -> str:
 
 
 def _full_window(case: RunFacts) -> str:
-    needed_ms = full_window_ms(case.spec)
+    needed_ms = full_window_ms(case.length_ms, case.spec)
     for fault in case.faults:
         seen_ms = _processed_ms(case, fault.at_ms) if fault.landed else needed_ms
         if seen_ms < needed_ms:
@@ -91,11 +95,6 @@ def _full_window(case: RunFacts) -> str:
                 f"and its lateness are {needed_ms / 1000:g} s"
             )
     return ""
-
-
-def full_window_ms(spec: RunSpec) -> int:
-    """Return the event time after which the state holds a full window, and what came before it has left."""
-    return (length_ms_of(spec) or 0) + spec.watermark_ms
 
 
 def _processed_ms(case: RunFacts, at_ms: int) -> int:

@@ -1,6 +1,6 @@
 """The reference job of windows of a week.
 
-python reference.py CONFIG.json
+python reference_week.py CONFIG.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Spark job of windows of a week, with a state written by hand.
 
-python spark_tws.py CONFIG.json
+python spark_tws_week.py CONFIG.json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Flink job of windows of a week, by SQL or by a process function.
 
-python flink.py CONFIG.json
+python flink_week.py CONFIG.json
 """
 
 from __future__ import annotations

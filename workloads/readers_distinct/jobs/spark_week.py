@@ -1,6 +1,6 @@
 """The Spark job of windows of a week, as a set, in two levels, or as a sketch.
 
-python spark.py CONFIG.json
+python spark_week.py CONFIG.json
 """
 
 from __future__ import annotations

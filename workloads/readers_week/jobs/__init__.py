@@ -1,1 +1,0 @@
-"""The jobs of `readers_distinct`, with windows of a week."""
