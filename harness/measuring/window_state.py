@@ -26,7 +26,14 @@ def of_run(run: StoredRun) -> WindowState | None:
     told = [commit_of(line, run.epoch_ms) for line in progress_lines(run.store) if line.state_bytes or line.state_cells]
     checkpoints = [of_checkpoint(each, run.epoch_ms) for each in run.checkpoints if not each.failed]
     strikes = [(each.spec.text, (each.at_ms - run.epoch_ms) / 1000) for each in run.faults if each.landed]
-    return parted(told or checkpoints, strikes, run.spec.tape.load_ms / 1000)
+    return parted(told or checkpoints, strikes, _closed_s(run))
+
+
+def _closed_s(run: StoredRun) -> float:
+    """Return when the closing events were sent, which empty the state. An engine may have come back after the load."""
+    loaded_ms = next((entry["at_ms"] for entry in run.store.history("loaded")), 0)
+    closing_ms = (entry["at_ms"] for entry in run.store.history("marks") if entry["at_ms"] > loaded_ms > 0)
+    return (next(closing_ms, run.epoch_ms + run.spec.tape.load_ms) - run.epoch_ms) / 1000
 
 
 def of_checkpoint(told: Checkpoint, epoch_ms: int) -> Commit:
@@ -35,18 +42,18 @@ def of_checkpoint(told: Checkpoint, epoch_ms: int) -> Commit:
     return Commit(at_s, 0, told.size_bytes, None, told.took_ms, told.written_bytes)
 
 
-def parted(commits: Sequence[Commit], strikes: Sequence[tuple[str, float]], load_s: float) -> WindowState | None:
-    """Split the commits of the load by the faults, each with its name and when it struck."""
-    during = tuple(sorted((each for each in commits if 0 <= each.at_s <= load_s), key=lambda each: each.at_s))
-    return WindowState(during, tuple(_parts(during, strikes, load_s))) if during else None
+def parted(commits: Sequence[Commit], strikes: Sequence[tuple[str, float]], until_s: float) -> WindowState | None:
+    """Split the commits since the load start by the faults, each with its name and when it struck."""
+    during = tuple(sorted((each for each in commits if 0 <= each.at_s <= until_s), key=lambda each: each.at_s))
+    return WindowState(during, tuple(_parts(during, strikes, until_s))) if during else None
 
 
-def _parts(during: Sequence[Commit], strikes: Sequence[tuple[str, float]], load_s: float) -> Iterator[StatePart]:
+def _parts(during: Sequence[Commit], strikes: Sequence[tuple[str, float]], end_s: float) -> Iterator[StatePart]:
     """A size is that of the last commit before the first fault, and of the first one after each fault."""
-    ends_s = [0.0, *(at_s for _, at_s in strikes), load_s]
+    ends_s = [0.0, *(at_s for _, at_s in strikes), end_s]
     names = [f"before {strikes[0][0]}" if strikes else WHOLE, *(f"after {name}" for name, _ in strikes)]
     for number, (name, (from_s, until_s)) in enumerate(zip(names, pairwise(ends_s), strict=True)):
-        own = [each for each in during if from_s <= each.at_s < until_s or each.at_s == until_s == load_s]
+        own = [each for each in during if from_s <= each.at_s < until_s or each.at_s == until_s == end_s]
         nearest = own[:1] if number else own[-1:]
         yield StatePart(
             name=name,
