@@ -55,7 +55,7 @@ def bound_of_state(spec: RunSpec) -> int | None:
 
 
 def full_window_ms(length_ms: int, spec: RunSpec) -> int:
-    """Return the event time after which the state holds a full window, and what came before it has left."""
+    """Return the event time after which the state holds a full window, and older events may leave it."""
     return length_ms + spec.watermark_ms
 
 
