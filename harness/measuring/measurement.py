@@ -274,6 +274,7 @@ class Measurement:
     growth: Growth | None = None  # None: state was evicted during the load, or its size is not reported
     company: Company | None = None  # None: there was no other reader
     table_files: TableLayout | None = None  # None: the results are in no files of a table
+    cost_withheld: str = ""  # why the cost of the engine is left out; "" if it is not
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)
