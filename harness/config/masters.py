@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model import LOCAL_MASTER, EngineManifest, RunSpec, UsageError, is_remote_master, servers_of_master
+from harness.model import (
+    LOCAL_MASTER,
+    MOST_WORKERS,
+    EngineManifest,
+    RunSpec,
+    UsageError,
+    is_remote_master,
+    servers_of_master,
+    workers_of_master,
+)
 from harness.services.addresses import is_loopback
 from harness.util.suggest import wrong
 
@@ -15,16 +24,21 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
     """Executors on other machines can't reach loopback services or a folder of this one, and have to reach the driver,
     which listens on no outside address unless told.
     """
-    if not (LOCAL_MASTER.fullmatch(spec.master) or is_remote_master(spec.master)):
+    workers = workers_of_master(spec.master)
+    if not (LOCAL_MASTER.fullmatch(spec.master) or is_remote_master(spec.master) or workers):
         allowed = "local[N], local[*], local-cluster[WORKERS,CORES,MIB], spark://, yarn or k8s://"
         raise UsageError(wrong("master", spec.master, allowed))
+    if workers > MOST_WORKERS:
+        raise UsageError(wrong("cluster", workers, f"at most {MOST_WORKERS} workers"))
+    if workers and not manifest.on_spark:
+        raise UsageError(f"cluster is one of Spark, and {manifest.id} does not run on Spark. Leave it out.")
+    if spec.backfill and (workers or is_remote_master(spec.master)):
+        raise UsageError(
+            f"backfill compares the CPU time of a batch with that of the stream, and executors of {spec.master} are no "
+            f"processes of either. Leave one of them out."
+        )
     if not is_remote_master(spec.master):
         return
-    if spec.backfill:
-        raise UsageError(
-            f"backfill compares the CPU time of a batch with that of the stream, but master = {spec.master!r} has "
-            "executors that are no processes of this run. Leave one of them out."
-        )
     if is_here(spec.master):
         return
     missing = [flag for flag, value in _needed(spec, manifest) if not value]

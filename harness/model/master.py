@@ -11,6 +11,16 @@ LOCAL_MASTER = re.compile(
 )
 
 
+MOST_WORKERS = 16
+OWN_CLUSTER = re.compile(r"cluster\[([1-9]\d*)\]")  # of this run: so many workers
+
+
+def workers_of_master(master: str) -> int:
+    """Return how many workers the run starts for itself, beside a master; 0 for any other master."""
+    found = OWN_CLUSTER.fullmatch(master)
+    return int(found[1]) if found else 0
+
+
 def is_remote_master(master: str) -> bool:
     """Return whether the executors are no processes of the run: they belong to a cluster that it did not start."""
     return master.startswith(REMOTE_MASTERS)

@@ -22,7 +22,7 @@ from harness.faults import registry
 from harness.install import jvm
 from harness.load.fleet import Load
 from harness.metering.clock_steps import ClockWatch
-from harness.model import EngineManifest, KafkaAddress, RedisAddress, RunSpec, redacted
+from harness.model import EngineManifest, KafkaAddress, RedisAddress, RunSpec, is_remote_master, redacted
 from harness.rundir.store import Store
 from harness.runner.world import tables
 from harness.runner.world.fleet import RealFleet
@@ -77,6 +77,8 @@ class RealWorld:
 
     def open(self) -> None:
         self._clock_watch.start()
+        if self._manifest.on_spark and is_remote_master(self._spec.master):
+            self._store.tell("executors", at_ms=self.clock.now_ms(), told=self.engine.prove_executors())
         self._services.start_proxies()
         self._mount_disk()
         if self._manifest.waits_for_services and not self._spec.tape.waits:

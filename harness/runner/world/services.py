@@ -126,7 +126,7 @@ class Services:
             return kafka_security.external(self._spec.kafka, file)
         link = self.links.get("kafka")
         jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
-        if registry.brokers(self._spec.fault) > 1:
+        if registry.brokers(self._spec) > 1:
             if link:
                 raise UsageError(
                     "A plan can put a proxy before Kafka or start three brokers, but not both. Use two runs."

@@ -105,7 +105,12 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"engine": "SPARC"}, ["'SPARC'", "(nearest: 'spark')"]),
         ({"seam": "offst"}, ["is expected (nearest: 'offset')"]),
         ({"master": "yarn"}, ["--kafka, --redis, --checkpoint"]),
-        ({"master": "spark://127.0.0.1:7077", "backfill": "spark-batch"}, ["backfill", "no processes of this run"]),
+        ({"master": "spark://127.0.0.1:7077", "backfill": "spark-batch"}, ["backfill", "no processes of either"]),
+        ({"cluster": 2, "backfill": "spark-batch"}, ["backfill", "executors of cluster[2]"]),
+        ({"cluster": 2, "master": "local[2]"}, ["cluster = 2", "master = 'local[2]'", "Leave one of them out"]),
+        ({"cluster": 2, "engine": "reference"}, ["cluster is one of Spark", "reference"]),
+        ({"cluster": 17}, ["cluster = 17", "from 1 to 16"]),
+        ({"master": "cluster[17]"}, ["cluster = 17", "at most 16 workers"]),
         ({**ON_CLUSTER, "engine": "spark-postgresql"}, ["also give --sql"]),
         ({**ON_CLUSTER, "redis": "redis://localhost:6379/0"}, ["--redis names a loopback address"]),
         (ON_CLUSTER, ["whose executors connect to the driver", "--conf spark.driver.host=ADDRESS"]),
@@ -148,6 +153,12 @@ def test_what_spark_takes_as_a_local_master_may_be_said(master):
 )
 def test_a_cluster_on_this_machine_needs_nothing_and_one_elsewhere_the_address_of_the_driver(given):
     assert resolve(given).master == given["master"]
+
+
+def test_a_cluster_of_the_run_is_a_master_of_its_own():
+    assert resolve({"cluster": 2}).master == resolve({"master": "cluster[2]"}).master == "cluster[2]"
+    assert resolve(flags={"cluster": "3"}, scenario={"cluster": 2}).master == "cluster[3]"
+    assert resolve().master == "local[*]"
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "0 ms"])
