@@ -126,6 +126,11 @@ class ProcessEngine:
         """Return the pid of the newest start; None before the first."""
         return self._child.pid if self._child else None
 
+    def pids(self) -> tuple[int, ...]:
+        """Return the root processes of the newest start and of its cluster."""
+        own = (self._child.pid,) if self._child else ()
+        return (*own, *(self.cluster.pids() if self.cluster else ()))
+
     @property
     def checkpoint(self) -> Path | None:
         """Return the folder of its state, if it is on this machine."""

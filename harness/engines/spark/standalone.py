@@ -48,8 +48,7 @@ class StandaloneCluster(Embedded[str]):
         self._workers: dict[int, Child] = {}
 
     def children(self) -> tuple[Child, ...]:
-        """Return the master and the workers; what they started is below them."""
-        return tuple(filter(None, (self._child, *self._workers.values())))
+        return (*super().children(), *self._workers.values())
 
     def stop(self) -> None:
         """Stop the workers first: they report to the master."""

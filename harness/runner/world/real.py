@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,9 +174,9 @@ class RealWorld:
         folder.mkdir()
         return folder
 
-    def _roots(self) -> Mapping[str, int]:
-        children = {"engine": self.engine.pid, "generator": self._load.pid}
-        return {**self._services.pids(), **{part: pid for part, pid in children.items() if pid}}
+    def _roots(self) -> Mapping[str, Sequence[int]]:
+        load = [self._load.pid] if self._load.pid else []
+        return {**self._services.pids(), "engine": self.engine.pids(), "generator": load}
 
     def _unserved(self) -> str:
         return (self.servers.gone() or self.servers.refused()) if self.fault.settled() else ""

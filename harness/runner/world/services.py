@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -206,10 +206,10 @@ class Services:
             return bool(client.ping())
         return False
 
-    def pids(self) -> Mapping[str, int]:
+    def pids(self) -> Mapping[str, Sequence[int]]:
         """Return the pids of our own services."""
         services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis, "postgresql": self.embedded_postgres}
-        return {part: service.child.pid for part, service in services.items() if service}
+        return {part: service.pids() for part, service in services.items() if service}
 
     def close(self) -> None:
         for service in (self.embedded_kafka, self.embedded_redis, self.embedded_postgres):
