@@ -22,7 +22,8 @@ from harness.util.wait import DeadlinePassed, wait_until
 
 DEADLINE_S = 180.0
 # A driver tries three times for 20 s each; its first warning has the reason.
-UNREACHED = re.compile(r"Failed to connect to master|All masters are unresponsive|Application has been killed")
+UNREACHED = re.compile(r"Failed to connect to master")
+ALL_UNREACHED = re.compile(r"All masters are unresponsive|Application has been killed")  # of several, one may be down
 INCOMPATIBLE = re.compile(
     r"local class incompatible|InvalidClassException|Unsupported message|ClassNotFoundException: org\.apache\.spark"
 )
@@ -55,7 +56,7 @@ def answer_of(child: Child, answer: Path, master: str, log: str) -> Told:
     """Wait for the job. Raise as soon as its log shows that the master does not take it."""
 
     def over() -> bool:
-        if why := _refused(child.tail(complaint.REMEMBERED)):
+        if why := refused(child.tail(complaint.REMEMBERED), len(servers_of_master(master))):
             raise HarnessError(f"The Spark master {master} did not take the driver: {why}. Its log is {log}.")
         return not child.alive()
 
@@ -74,11 +75,15 @@ def answer_of(child: Child, answer: Path, master: str, log: str) -> Told:
     return msgspec.json.decode(answer.read_bytes(), type=Told)
 
 
-def _refused(lines: Sequence[str]) -> str:
+def refused(lines: Sequence[str], servers: int) -> str:
+    """Return why the driver was not taken by a master with so many servers, as its log shows; "" if nothing does."""
+    unreached = ALL_UNREACHED if servers > 1 else UNREACHED
     for line in lines:
         if INCOMPATIBLE.search(line):
             return f"it has another version of Spark ({shown(line.strip(), LONGEST)})"
-    return next((shown(line.strip(), LONGEST) for line in lines if UNREACHED.search(line)), "")
+        if unreached.search(line) or ALL_UNREACHED.search(line):
+            return shown(line.strip(), LONGEST)
+    return ""
 
 
 def refuse_unfit(told: Told, master: str, checkpoint: str) -> None:

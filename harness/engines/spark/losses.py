@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from harness.util.texts import many, shown
 
 EXECUTOR = re.compile(r"Lost executor (?P<name>\S+) on (?P<host>\S+): (?P<why>.+)")
-TASK = re.compile(r"Lost task (?P<task>\S+ in stage \S+) \(TID \d+\)")
+# A task that Spark itself cancelled, because its job was stopped, has not failed.
+TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) (?!.*: TaskKilled)")
 LONGEST = 120
 MOST = 3  # executors with their reasons
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.engines.spark.executors import Told, in_words, reach, refuse_unfit
+from harness.engines.spark.executors import Told, in_words, reach, refuse_unfit, refused
 from harness.model import HarnessError
 from harness.services.addresses import free_ports
 
@@ -54,6 +54,31 @@ def test_what_is_missing_is_said_in_a_sentence_with_what_to_do(told, parts):
 
     assert [part for part in parts if part not in text] == []
     assert text.endswith(".")
+
+
+ONE_DOWN = "09:09:39 WARN StandaloneAppClient$ClientEndpoint: Failed to connect to master 10.0.0.5:7077"
+ALL_DOWN = (
+    "09:10:39 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are unresponsive!"
+)
+OTHER = "java.io.InvalidClassException: org.apache.spark.rpc.RpcEndpointRef; local class incompatible: stream classdesc"
+
+
+@pytest.mark.parametrize(
+    ("lines", "servers", "part"),
+    [
+        ((), 1, ""),
+        (("09:09:37 WARN NativeCodeLoader: Unable to load",), 1, ""),
+        ((ONE_DOWN,), 1, "Failed to connect to master 10.0.0.5:7077"),
+        ((ONE_DOWN,), 2, ""),  # the other one may be the leader
+        ((ONE_DOWN, ALL_DOWN), 2, "All masters are unresponsive"),
+        ((OTHER,), 2, "it has another version of Spark (java.io.InvalidClassException"),
+    ],
+)
+def test_a_log_shows_early_that_a_master_does_not_take_the_driver(lines, servers, part):
+    said = refused(lines, servers)
+
+    assert part in said
+    assert bool(said) is bool(part)
 
 
 def test_a_dead_master_is_told_and_one_of_several_servers_is_enough():

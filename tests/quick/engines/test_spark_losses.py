@@ -10,13 +10,17 @@ QUIET = [
 ]
 LOST = "09:25:41 ERROR TaskSchedulerImpl: Lost executor {} on 127.0.0.1: worker lost: 127.0.0.1:42087 got lost."
 TASK = (
-    "26/11/28 09:25:41 WARN TaskSetManager: Lost task 0.0 in stage 3.0 (TID 5) (127.0.0.1 executor 1): "
-    "ExecutorLostFailure (executor 1 exited unrelated to the running tasks)"
+    "26/11/28 09:25:41 WARN TaskSetManager: [queryId = 1ef73] [batchId = 5] Lost task 0.0 in stage 3.0 (TID 5) "
+    "(127.0.0.1 executor 1): ExecutorLostFailure (executor 1 exited unrelated to the running tasks)"
+)
+STOPPED = (
+    "26/11/28 10:11:35 WARN TaskSetManager: [queryId = 1ef73] [batchId = 5] Lost task 1.0 in stage 17.0 (TID 35) "
+    "(127.0.0.1 executor 0): TaskKilled (Stage cancelled: [SPARK_JOB_CANCELLED] Job 11 cancelled)"
 )
 
 
 def test_a_quiet_log_tells_of_nothing():
-    assert in_words(QUIET) == ()
+    assert in_words([*QUIET, STOPPED]) == ()
 
 
 def test_lost_executors_are_named_with_the_reason_and_failed_tasks_counted():
