@@ -154,7 +154,7 @@ KINDS = (
     Kind(
         "kill-master",
         "SIGKILL to the Spark master, which is started again after a while: with its recovery files, or without",
-        "goes on with the executors that it has; no count changes",
+        "goes on with the executors that it has, and with recovery keeps them; no count changes",
         _struck(_kill_master),
         needs=NEEDS,
         options={"for": "5s", "recovery": FILES},
