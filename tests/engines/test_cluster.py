@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -55,17 +55,13 @@ def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_killed_harness(tmp_
     mark = f"{harness.pid}:{owners.start_of(harness.pid)}:"
     wait_until(lambda: len(_executors(mark)) == 2, deadline_s=300, what="two executors of the cluster")
     ours = _marked(mark)
-    outside = {
-        f"{' '.join(process.cmdline())[-60:]} at {each.laddr.ip}"
-        for process in ours
-        for each in process.net_connections("inet")
-        if each.status == psutil.CONN_LISTEN and each.laddr.ip not in ("127.0.0.1", "::1", "::ffff:127.0.0.1")
-    }
+    loopback = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    outside = {_command(process)[-60:]: addresses - loopback for process in ours if (addresses := _listens_at(process))}
     os.kill(harness.pid, signal.SIGKILL)
     harness.communicate()
 
     wait_until(lambda: not _alive(ours), deadline_s=60, what="the end of all of it", state=lambda: str(_alive(ours)))
-    assert outside == set()
+    assert {command: addresses for command, addresses in outside.items() if addresses} == {}
 
 
 def test_a_cluster_of_the_user_is_proven_and_its_cost_is_withheld(tmp_path, served):
@@ -152,7 +148,20 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 
 def _executors(mark: str) -> list[psutil.Process]:
-    return [each for each in _marked(mark) if any("CoarseGrainedExecutorBackend" in word for word in each.cmdline())]
+    return [each for each in _marked(mark) if "CoarseGrainedExecutorBackend" in _command(each)]
+
+
+def _command(process: psutil.Process) -> str:
+    """Return its command line; "" if it has ended since."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def _listens_at(process: psutil.Process) -> set[str]:
+    with suppress(psutil.NoSuchProcess):
+        return {each.laddr.ip for each in process.net_connections("inet") if each.status == psutil.CONN_LISTEN}
+    return set()
 
 
 def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
