@@ -120,7 +120,9 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  latency  ", f"{latency_words(way, found)}{beside}")
     elif not m.latency:
         yield from _wrapped("  latency  ", f"not known: {latency.why_unknown(result.verdict)}")
-    if (engine := engine_s_per_million(m.cost)) is not None:
+    if m.cost_withheld:
+        yield from _wrapped("  cost     ", f"withheld: {m.cost_withheld}")
+    elif (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(
             f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE
         )

@@ -295,6 +295,7 @@ class Measurement:
     company: Company | None = None  # None: there was no other reader
     table_files: TableLayout | None = None  # None: the results are in no files of a table
     window_state: WindowState | None = None  # None: no full window is required, or its size is not reported
+    cost_withheld: str = ""  # why the cost of the engine is left out; "" if it is not
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

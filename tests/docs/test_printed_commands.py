@@ -25,6 +25,7 @@ from harness.cli import app, docs, doctor, own_tests
 from harness.drivers import chaos, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
+from harness.engines.spark import executors
 from harness.experiments.gating import baseline, history
 from harness.install import environment, jvm
 from harness.model import EngineManifest, Exit, RunSpec
@@ -215,6 +216,7 @@ def reader(prepared, tmp_path, monkeypatch):
     for module in (external, doctor):
         monkeypatch.setattr(module, "connect", nullcontext)
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
+    monkeypatch.setattr(executors, "reach", lambda _: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
