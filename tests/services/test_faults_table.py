@@ -179,9 +179,11 @@ def test_a_compaction_of_iceberg_says_that_it_changes_no_row(iceberg):
     assert newest.summary.operation is Operation.REPLACE
     assert (newest.summary["deleted-records"], newest.summary["added-records"]) == ("4", "4")
     log = LOGS["iceberg"](iceberg.folder / "counts")
-    assert (compacted := log.newest()) and not log.has_rows(compacted)
+    assert (compacted := log.newest())
+    assert not log.has_rows(compacted)
     iceberg.append()
-    assert (appended := log.newest()) and log.has_rows(appended)
+    assert (appended := log.newest())
+    assert log.has_rows(appended)
 
 
 def test_all_of_the_family_are_tried_here():
