@@ -42,6 +42,7 @@ def draw(panels: Sequence[tuple[str, Sequence[Line]]], sheet: Sheet) -> None:
         for line in lines:
             _one(axes, line)
         _scales(axes, lines)
+        axes.set_ylabel("times a loopback socket")
         if sheet.narrow:
             axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.18))
         else:

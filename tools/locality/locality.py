@@ -35,6 +35,7 @@ def measure(quick: bool, say: Say) -> Found:
     flink = load(FLINK_ENGINE)
     missing = (NO_FLINK,) if environments.missing(flink) else ()
     try:
+        say("Java: two JVMs, and a broker")
         with programs.java_pair(folder) as sender:
             measured = [*_with_broker(folder, sender, amount, say)]
             if not missing:
