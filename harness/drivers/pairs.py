@@ -17,6 +17,7 @@ from harness.experiments.gating import gate
 from harness.experiments.pairing import KIND, Paired, PairsRequest, Progress, Which, rounds_file
 from harness.host.pinning import Placement, placement
 from harness.install import environment
+from harness.load import experiment_size
 from harness.model import HarnessError
 from harness.services import children
 from harness.services.kafka import EmbeddedKafka
@@ -26,13 +27,16 @@ from harness.util.texts import many
 from reports import paired
 
 # The same for all pairs: an engine with batches has a fixed cost per round, so its ratios depend on the round's size.
+# Less if events belong to many windows.
 BURST_EVENTS = 200_000
 
 
 def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[str, Any], out: Path) -> Folder:
     """Resolve every engine first, so that a mistake in the last one is reported at once."""
     pairing.refuse_count(engines)
-    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(BURST_EVENTS, budget_s))
+    spec, _ = planned(engines[0], "", settings_of(BURST_EVENTS, budget_s), flags)
+    burst_events = round(BURST_EVENTS * experiment_size.share(spec))
+    asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(burst_events, budget_s))
     for engine in engines:
         planned(engine, "", asked.settings, flags)
     experiment = Folder.create(out.absolute(), KIND)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.faults.base import Context, Kind
+from harness.faults.iceberg_table import compact as compact_iceberg
 from harness.faults.iceberg_table import table_at
 from harness.faults.run_at_poll import Moment
 from harness.faults.strike import CannotStrikeError, Strike, length_ms, struck_by
@@ -87,17 +88,10 @@ class Compact(TableStrike):
     """Rewrites small files as large ones."""
 
     def inject(self, now: Moment) -> str:
-        return f"OPTIMIZE, when the table was at {self.newest(now).name}"
+        return f"compaction, when the table was at {self.newest(now).name}"
 
     def work(self, folder: Path) -> str:
-        from deltalake import DeltaTable
-
-        table = DeltaTable(str(folder))
-        done = table.optimize.compact()
-        if not done["numFilesRemoved"]:
-            return ""
-        table.update_incremental()
-        return f"version {table.version()}: {done['numFilesRemoved']:,} files became {done['numFilesAdded']:,}"
+        return {"delta": compact_delta, "iceberg": compact_iceberg}[self._source](folder)
 
 
 class Expire(TableStrike):
@@ -146,6 +140,17 @@ class Writer(TableStrike):
         times = now.engine.starts - self._starts
         job = f"the job was restarted {many(times, 'time')}" if times else "the job was not restarted"
         return f"it made {many(self._commits, 'commit')} from {self._first} to {self.newest(now).name}; {job}"
+
+
+def compact_delta(folder: Path) -> str:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(folder))
+    done = table.optimize.compact()
+    if not done["numFilesRemoved"]:
+        return ""
+    table.update_incremental()
+    return f"version {table.version()}: {done['numFilesRemoved']:,} files became {done['numFilesAdded']:,}"
 
 
 def set_of_delta(folder: Path, value: str) -> None:
@@ -237,11 +242,15 @@ KINDS = (
     kind(
         (
             "table-compact",
-            "OPTIMIZE of a Delta table: small files are rewritten as large ones",
+            "OPTIMIZE of a Delta table, or a rewrite of an Iceberg table's data files: small files become large ones",
             "tries its commit again, or stops loudly; no count changes",
         ),
         lambda _, source: Compact(source),
-        Where(("delta",), "results in `delta`", "only a Delta table can be compacted: pyiceberg can't compact one"),
+        Where(
+            ("delta", "iceberg"),
+            "results in `delta`, or in `iceberg` in a table of a Hadoop catalog",
+            "a folder of Parquet files has no commits by which files could be replaced",
+        ),
     ),
     kind(
         (

@@ -73,7 +73,7 @@ class IcebergLog(TableLog):
         table = json.loads(commit.file.read_text(encoding="utf-8"))
         newest = table.get("current-snapshot-id")
         added = (each["summary"] for each in table.get("snapshots", ()) if each["snapshot-id"] == newest)
-        return any(int(summary.get("added-records", 0)) for summary in added)
+        return any(int(said.get("added-records", 0)) and said.get("operation") != "replace" for said in added)
 
 
 class ParquetLog(TableLog):

@@ -21,6 +21,7 @@ from harness.faults.iceberg_table import table_at
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
 from harness.model import EngineManifest, FaultReport, KafkaAddress, SinkClaim
+from harness.results.table_commits import LOGS
 from harness.util.wait import wait_until
 from tests.quick.cases import SPEC
 
@@ -125,6 +126,7 @@ def iceberg(tmp_path):
 TRIED = [
     ("delta", "table-writer(for=500ms)", "from version 1 to version"),
     ("delta", "table-compact", "version 2: 2 files became 1"),
+    ("iceberg", "table-compact", "version 4: 2 files became 1"),
     ("iceberg", "table-writer(for=500ms)", "from version 3 to version"),
     ("iceberg", "table-expire", "1 snapshot gone, 1 snapshot left"),
 ]
@@ -168,6 +170,19 @@ def test_a_commit_that_loses_against_another_is_made_on_top_of_it(iceberg):
     ]
 
 
+def test_a_compaction_of_iceberg_says_that_it_changes_no_row(iceberg):
+    from pyiceberg.table.snapshots import Operation
+
+    iceberg.struck("table-compact")
+    newest = table_at(iceberg.folder / "counts").current_snapshot()
+
+    assert newest.summary.operation is Operation.REPLACE
+    assert (newest.summary["deleted-records"], newest.summary["added-records"]) == ("4", "4")
+    assert not LOGS["iceberg"](iceberg.folder / "counts").has_rows(LOGS["iceberg"](iceberg.folder / "counts").newest())
+    iceberg.append()
+    assert LOGS["iceberg"](iceberg.folder / "counts").has_rows(LOGS["iceberg"](iceberg.folder / "counts").newest())
+
+
 def test_all_of_the_family_are_tried_here():
     assert {each.name for each in table.KINDS} == {text.partition("(")[0] for _, text, _ in TRIED} | {"table-vacuum"}
 
@@ -177,7 +192,7 @@ def test_all_of_the_family_are_tried_here():
     [
         ("sql:counts", "table-writer", "writes its results elsewhere"),
         ("parquet:counts", "table-writer", "a folder of Parquet files has no commits"),
-        (ICEBERG, "table-compact", "pyiceberg can't compact one"),
+        ("parquet:counts", "table-compact", "a folder of Parquet files has no commits"),
         (ICEBERG, "table-vacuum", "for Iceberg there is table-expire"),
         (DELTA, "table-expire", "for Delta there is table-vacuum"),
     ],

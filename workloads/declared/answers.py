@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from workloads.cells import Codes
 from workloads.declared.codec import ID, TIME, begin_ms, column_of, relation
 from workloads.declared.declaration import Declaration
 from workloads.declared.fields import Time, leaves, time_path
-from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Oracle, answered_twice
+from workloads.declared.oracle import CLOSES, EVENT, EVENT_ID, OPENS, Oracle, answered_twice, two_ends
 
 NUMBER = "place"  # index among all rows that `places` has returned
+# An event may be in a hundred windows. A query holds all of its rows several times, so it gets fewer events then.
+FIRST_EVENTS, MOST_ROWS = 1 << 15, 1 << 21  # of one query; the first one shows how many rows an event has
 
 
 class DeclaredOracle:
@@ -58,7 +60,33 @@ class DeclaredOracle:
 
     def places(self, events: Columns) -> Places:
         """Return the cells. Each place has a number, by which `fold` finds the rows of the query again."""
-        placed = Oracle(self._question, self._tables).cells(self._events(events))
+        parts = [self._places_of(events, slice(0, FIRST_EVENTS))]
+        if (all_of := len(events[TIME])) > FIRST_EVENTS:
+            step = max(1, FIRST_EVENTS * MOST_ROWS // max(len(parts[0].row), 1))
+            parts += [self._places_of(events, slice(at, at + step)) for at in range(FIRST_EVENTS, all_of, step)]
+        if not self.merges:
+            self._refuse_two_ends(parts)
+        row, cell, closes_ms = (np.concatenate(columns) for columns in zip(*(part[:3] for part in parts), strict=True))
+        return Places(row, cell, closes_ms, {NUMBER: np.concatenate([part.columns[NUMBER] for part in parts])})
+
+    def _refuse_two_ends(self, parts: Sequence[Places]) -> None:
+        """Each query checks the cells of its own events."""
+        ends = [
+            _ends(part.cell[first], part.closes_ms[first]) for part in parts if (first := self._is_first(part)).any()
+        ]
+        cell, closes_ms = np.concatenate(ends, axis=1) if len(ends) > 1 else np.zeros((2, 0), dtype=np.int64)
+        order = np.lexsort((closes_ms, cell))
+        differ = (np.diff(cell[order]) == 0) & (np.diff(closes_ms[order]) != 0)
+        if differ.any():
+            raise two_ends(self.name(int(cell[order][int(np.flatnonzero(differ)[0])]), 0))
+
+    def _is_first(self, places: Places) -> NDArray[np.bool_]:
+        """Select the places of the first value."""
+        return np.asarray(places.cell < self._value_step)
+
+    def _places_of(self, events: Columns, rows: slice) -> Places:
+        own = {name: column[rows] for name, column in events.items()}
+        placed = Oracle(self._question, self._tables).cells(self._events(own))
         numbers = np.arange(len(placed)) + sum(map(len, self._placed))
         self._placed.append(_compact(placed))
         times = len(self.values)
@@ -66,7 +94,7 @@ class DeclaredOracle:
         closes_ms = np.tile(placed.column(CLOSES).cast(pa.int64()).fill_null(NEVER).to_numpy(), times)
         order = np.lexsort((cell, row))
         columns = {NUMBER: np.tile(numbers, times)[order]}
-        return Places(row[order].astype(np.intp), cell[order], closes_ms[order], columns)
+        return Places(row[order].astype(np.intp) + rows.start, cell[order], closes_ms[order], columns)
 
     def fold(self, cells: Ints, columns: Columns) -> Totals:
         value = self.codes.keys(cells) // self.groups
@@ -132,6 +160,12 @@ class DeclaredOracle:
     def _totals_of(self, number: int, answer: pa.Table) -> Totals:
         value = _numbers(answer, self.values[number].name)
         return Totals(self._codes(answer) + number * self._value_step, value)
+
+
+def _ends(cell: Ints, closes_ms: Ints) -> Ints:
+    """Return each cell once, and when it closes."""
+    cells, at = np.unique(cell, return_index=True)
+    return np.stack((cells, closes_ms[at]))
 
 
 def _compact(placed: pa.Table) -> pa.Table:

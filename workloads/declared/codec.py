@@ -56,12 +56,12 @@ class DeclaredCodec:
         return columns
 
     def counts(self, content: Columns) -> Mask:
-        placed = self._placed(content)
-        return np.isin(np.arange(_length(content)), placed.column(EVENT).to_numpy())
+        events = self._at_a_beginning(content)
+        return np.isin(np.arange(len(events)), self._oracle.placed(events))
 
-    def _placed(self, content: Columns) -> pa.Table:
-        """Events of this content and their cells, all at the beginning of a window."""
-        return self._oracle.cells(self._events(content, np.full(_length(content), self._begin_ms)))
+    def _at_a_beginning(self, content: Columns) -> pa.Table:
+        """Events of this content, all at the beginning of a window."""
+        return self._events(content, np.full(_length(content), self._begin_ms))
 
     def _events(self, content: Columns, times_ms: Ints) -> pa.Table:
         numbers = np.arange(len(times_ms))
@@ -119,7 +119,7 @@ class DeclaredCodec:
             for path, field in self._fields.items():
                 if path.rpartition(".")[2] == name and isinstance(field, Named):
                     tried[column_of(path)][:] = names(field, self._seed, path).index(text)
-        placed = self._placed(tried)
+        placed = self._oracle.cells(self._at_a_beginning(tried))
         rows = placed.column(EVENT).to_numpy()
         right = rows[self._declaration.question.numbered(placed, groups) == wanted]
         row = int(min(right, default=min(rows, default=0)))

@@ -100,6 +100,14 @@ class Oracle:
         with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
             return self._placed(sandbox, len(events))
 
+    def placed(self, events: pa.Table) -> NDArray[np.int64]:
+        """Return the numbers of the events that have a cell, without a row for each pair of them."""
+        with self._sandbox({EVENTS: events, **self._tables}) as sandbox:
+            select, types = self._cells(sandbox)
+            self._check_cells(types)
+            rows = sandbox.rows(f"SELECT DISTINCT {EVENT} FROM {select} ORDER BY {EVENT}", CELLS_SQL)
+            return np.asarray(rows.column(EVENT).to_numpy(), dtype=np.int64)
+
     def fold(self, cells: pa.Table) -> pa.Table:
         """Return the values of some or all rows of `cells`."""
         with self._sandbox({CELLS: cells}) as sandbox:
@@ -169,10 +177,7 @@ class Oracle:
                 CELLS_SQL,
             )
             if len(split):
-                raise MistakeError(
-                    f"{CELLS_SQL} closes one cell at two times: {_row(split)}. Write `merge = true` if cells such as "
-                    "sessions are to merge, or make the time a key."
-                )
+                raise two_ends(_row(split))
         if OPENS in placed.column_names:
             self._refuse_closed_before(sandbox)
 
@@ -243,6 +248,13 @@ class Oracle:
                     f"{FOLD_SQL} gives the cell {_row(keys.slice(at, 1))} twice; group by all keys, and by nothing "
                     "else."
                 )
+
+
+def two_ends(cell: str) -> MistakeError:
+    return MistakeError(
+        f"{CELLS_SQL} closes one cell at two times: {cell}. Write `merge = true` if cells such as sessions are to "
+        "merge, or make the time a key."
+    )
 
 
 def answered_twice(

@@ -24,11 +24,12 @@ from harness.judging.judge import conclude
 from harness.kafka_log.recount import columns_of
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from harness.selftest import payments
+from harness.util.toml_reader import MistakeError
 from reports.sections.cells import grid_of
 from tests.quick.declared import TOML
 from tests.quick.tapes import specs
 from workloads.base import COUNTS, NEVER, NO_EVENT, Kind, Values
-from workloads.declared import checked, windows
+from workloads.declared import answers, checked, windows
 from workloads.declared.codec import column_of
 from workloads.declared.declaration import load
 from workloads.declared.fields import NAME, RESERVED
@@ -135,6 +136,33 @@ def test_what_is_read_is_what_was_planned_and_both_routes_agree(name, sealed):
     settled = as_cells(oracle.settle(oracle.plan(blocks), EPOCH_MS))
     assert settled == as_cells(recounted(oracle, log))
     assert len(settled) > 5
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_many_small_queries_find_the_places_of_one_large_query(name, sealed, monkeypatch):
+    tape = tape_of(sealed[name])
+    _, log = log_of(tape)
+    log = {name: column[log["kind"] == COUNTS] for name, column in log.items()}
+    whole = recounted(oracle_of(run_of(tape)), log)
+    rows = oracle_of(run_of(tape)).places(log).row
+    monkeypatch.setattr(answers, "FIRST_EVENTS", 32)
+    monkeypatch.setattr(answers, "MOST_ROWS", 100)
+
+    assert as_cells(recounted(oracle_of(run_of(tape)), log)) == as_cells(whole)
+    assert (oracle_of(run_of(tape)).places(log).row == rows).all()
+
+
+def test_a_cell_that_closes_at_two_times_is_refused_if_two_queries_see_one_each(tmp_path, monkeypatch):
+    at_two_times = TOML.replace("opens + 10000 AS closes", "opens + 10000 + event_id % 2 AS closes")
+    (tmp_path / "workload.toml").write_text(at_two_times)
+    tape = tape_of(load(tmp_path).sealed)
+    _, log = log_of(tape)
+    rows = log["kind"] == COUNTS
+    ordered = np.argsort(log["event_id"][rows] % 2, kind="stable")
+    monkeypatch.setattr(answers, "FIRST_EVENTS", int((log["event_id"][rows] % 2 == 0).sum()))
+
+    with pytest.raises(MistakeError, match="closes one cell at two times: orders of country"):
+        oracle_of(run_of(tape)).places({name: column[rows][ordered] for name, column in log.items()})
 
 
 @given(spec=specs())
