@@ -1,4 +1,4 @@
-"""What a hop between two operators costs: bytes per second by the size of a record, as ratios to a loopback socket."""
+"""Draws the cost of a hop between two operators: bytes per second by the size of a record, relative to a socket."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_receiver_that_loses_one_record_is_found_out(tmp_path, loses):
 def test_a_program_that_ends_is_quoted(tmp_path):
     with (
         programs.program("sender", command(tmp_path, 1), tmp_path) as alone,
-        pytest.raises(HarnessError, match=r"(?s)program sender of .* ended with exit code 1\. .*no-such-way"),
+        pytest.raises(HarnessError, match=r"(?s)sender.* ended with exit code 1\. .*no-such-way"),
     ):
         alone.ask("no-such-way", 64, TIME_MS)
 
