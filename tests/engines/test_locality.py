@@ -15,12 +15,12 @@ TIME_MS = 50
 def test_flink_runs_two_operators_in_one_thread_in_two_and_in_two_taskmanagers(tmp_path):
     prepared = environments.prepare(load("flink"), print)
 
-    with programs.flink_cluster(prepared, tmp_path) as submits:
+    with programs.java(tmp_path) as java, programs.flink(java, prepared, tmp_path) as cluster:
         for way in ways.FLINK:
-            assert ways.checked(way, 256, submits.measure(way, 256, TIME_MS)).received.records >= 256
+            assert ways.checked(way, 256, cluster.measure(way, 256, TIME_MS)).received.records >= 256
 
 
 def test_spark_makes_and_counts_records_in_one_stage_and_in_two(tmp_path):
-    with programs.spark(tmp_path) as driver:
+    with programs.java(tmp_path) as java, programs.spark(java, tmp_path) as driver:
         for way in ways.SPARK:
             assert ways.checked(way, 256, driver.measure(way, 256, TIME_MS)).received.records >= 20_000

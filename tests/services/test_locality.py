@@ -22,27 +22,28 @@ LOST = 7  # the number of the record that is not counted
 
 
 @pytest.fixture(scope="module")
-def sender(tmp_path_factory):
-    with programs.java_pair(tmp_path_factory.mktemp("pair")) as started:
+def java(tmp_path_factory):
+    with programs.java(tmp_path_factory.mktemp("pair")) as started:
         yield started
 
 
 @pytest.mark.parametrize("way", JAVA[:4], ids=lambda way: way.name)
 @pytest.mark.parametrize("size", [64, 4096])
-def test_all_records_arrive(sender, way, size):
-    answer = ways.checked(way, size, sender.measure(way, size, TIME_MS))
+def test_all_records_arrive(java, way, size):
+    answer = ways.checked(way, size, java.measure(way, size, TIME_MS))
 
     assert answer.received.records >= 256
     assert answer.took_s > 0
 
 
-def test_records_arrive_through_a_topic_of_their_own(sender, tmp_path):
+def test_records_arrive_through_a_topic_of_their_own(java, tmp_path):
     with locality.broker(tmp_path) as broker:
-        kafka = programs.WithKafka(sender, broker)
+        java.broker = broker
 
-        found = [*ways.turns("Java", [512], 1, TIME_MS, kafka)]
+        found = [*ways.turns("Java", [512], 1, TIME_MS, java)]
 
         assert [turn.way for turn in found] == list(JAVA)
+        assert all(turn.cpu_s_per_million > 0 for turn in found)
         with pytest.raises(HarnessError):
             end_offsets(broker.address, "hop-1")
 

@@ -13,7 +13,7 @@ from harness.install import jvm
 from harness.services import owners
 from harness.services.kafka import EmbeddedKafka
 from tools.locality import programs
-from tools.locality.ways import GROUPS, LOOPBACK, SIZES, Answer, Ask, Found, Turn, Way, rows, turns
+from tools.locality.ways import GROUPS, SIZES, Found, Hops, Turn, rows, turns
 
 Say = Callable[[str], None]
 FLINK_ENGINE = "flink"
@@ -24,7 +24,7 @@ class Amount:
     """How much is measured."""
 
     def __init__(self, *, quick: bool) -> None:
-        self.sizes: Sequence[int] = SIZES[::3] if quick else SIZES
+        self.sizes: Sequence[int] = SIZES[:: 3 if quick else 2]
         self.rounds, self.time_ms = (3, 100) if quick else (5, 300)
 
 
@@ -36,23 +36,19 @@ def measure(quick: bool, say: Say) -> Found:
     missing = (NO_FLINK,) if environments.missing(flink) else ()
     try:
         say("Java: two JVMs, and a broker")
-        with programs.java_pair(folder) as sender:
-            measured = [*_with_broker(folder, sender, amount, say)]
+        with programs.java(folder) as java:
+            with broker(folder) as java.broker:
+                measured = [*_told("Java", amount, java, say)]
             if not missing:
                 say("Flink: a JobManager and two TaskManagers")
-                with programs.flink_cluster(environments.prepare(flink, say), folder) as submits:
-                    measured += _told("Flink", amount, _either(sender, submits), say)
+                with programs.flink(java, environments.prepare(flink, say), folder) as cluster:
+                    measured += _told("Flink", amount, cluster, say)
             say("Spark: a driver")
-            with programs.spark(folder) as driver:
-                measured += _told("Spark", amount, _either(sender, driver), say)
+            with programs.spark(java, folder) as driver:
+                measured += _told("Spark", amount, driver, say)
         return Found(amount.rounds, amount.time_ms, rows(measured), missing)
     finally:
         owners.release_folder(folder)
-
-
-def _with_broker(folder: Path, sender: programs.Program, amount: Amount, say: Say) -> Iterator[Turn]:
-    with broker(folder) as started:
-        yield from _told("Java", amount, programs.WithKafka(sender, started), say)
 
 
 @contextmanager
@@ -65,14 +61,7 @@ def broker(folder: Path) -> Iterator[EmbeddedKafka]:
         kafka.stop()
 
 
-def _either(sender: programs.Program, engine: programs.Program) -> Ask:
-    def ask(way: Way, size: int, time_ms: int) -> Answer:
-        return (sender if way == LOOPBACK else engine).measure(way, size, time_ms)
-
-    return ask
-
-
-def _told(group: str, amount: Amount, ask: Ask, say: Say) -> Iterator[Turn]:
+def _told(group: str, amount: Amount, hops: Hops, say: Say) -> Iterator[Turn]:
     for size in amount.sizes:
         say(f"{group}: {len(GROUPS[group])} ways in turns, records of {size:,} bytes")
-        yield from turns(group, [size], amount.rounds, amount.time_ms, ask)
+        yield from turns(group, [size], amount.rounds, amount.time_ms, hops)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,24 +17,25 @@ from harness.install.origin import ROOT
 from reports.figures import hops
 from reports.figures.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, RED, SKY, Picture, picture
 from tools.locality import ways
-from tools.locality.ways import Found, Row
+from tools.locality.ways import Found, Row, Spread
 
 PAGE = ROOT / "docs" / "measure" / "locality.md"
 MEASURED = PAGE.with_suffix("") / "measured.json"
 DRAWN = PAGE.with_suffix("") / "ratios.png"
 BLOCK = re.compile(r"(?<=^```\n\$ \./streamgauge bench --locality\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
-PANELS = (("Between two operators of our own, in Java", ways.JAVA), ("In Flink and Spark", (*ways.FLINK, *ways.SPARK)))
+IN_JAVA, IN_ENGINES, CPU = "Bytes a second, in Java", "Bytes a second, in Flink and Spark", "CPU seconds per event"
+BROWN, OLIVE = "#8c564b", "#7f7f00"  # ten ways need more colours than the page has
 COLOURS = {
     "call": RED,
     "queue": BLUE,
     "ipc": GREEN,
     "kafka": PURPLE,
-    "reused": RED,
-    "chained": ORANGE,
-    "unchained": BLUE,
-    "apart": GREEN,
-    "stage": SKY,
-    "shuffle": PURPLE,
+    "reused": ORANGE,
+    "chained": SKY,
+    "unchained": INK,
+    "apart": MUTED,
+    "stage": BROWN,
+    "shuffle": OLIVE,
 }
 OF_PUBLISHED = dict(zip(ways.published_ratios(), (INK, MUTED), strict=True))
 
@@ -44,21 +45,33 @@ def measured() -> Found:
 
 
 def drawing(found: Found) -> Picture:
-    panels = [(title, [*_lines(found, group)]) for title, group in PANELS]
-    panels[0][1].extend(_published())
-    alt = "the bytes per second of each way, as a multiple of a loopback socket's, by the size of a record"
+    engines = (*ways.FLINK, *ways.SPARK)
+    panels = [
+        (IN_JAVA, [*_lines(found, ways.JAVA, _speed), *_published()]),
+        (IN_ENGINES, [*_lines(found, engines, _speed)]),
+        (CPU, [*_lines(found, (*ways.JAVA, *engines), _cost)]),
+    ]
+    alt = "bytes per second and CPU seconds of each way, as multiples of a loopback socket's, by the size of a record"
     return picture("locality", alt, lambda sheet: hops.draw([each for each in panels if each[1]], sheet))
 
 
-def _lines(found: Found, group: tuple[ways.Way, ...]) -> Iterator[hops.Line]:
+def _lines(found: Found, group: tuple[ways.Way, ...], value: Callable[[Row], Spread]) -> Iterator[hops.Line]:
     for way in group:
-        points = tuple(_point(row) for row in found.rows if row.way == way.name)
+        points = tuple(_point(row.record_bytes, value(row)) for row in found.rows if row.way == way.name)
         if points and way != ways.LOOPBACK:
             yield hops.Line(way.title, COLOURS[way.name], points)
 
 
-def _point(row: Row) -> hops.Point:
-    return hops.Point(row.record_bytes, row.ratio.low, row.ratio.mid, row.ratio.high)
+def _speed(row: Row) -> Spread:
+    return row.ratio
+
+
+def _cost(row: Row) -> Spread:
+    return row.cpu_ratio
+
+
+def _point(size: int, value: Spread) -> hops.Point:
+    return hops.Point(size, value.low, value.mid, value.high)
 
 
 def _published() -> Iterator[hops.Line]:

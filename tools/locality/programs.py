@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import TextIO
 
 import msgspec
+import psutil
 
 from harness.engines import environments
 from harness.engines.job import Surroundings
 from harness.engines.process import OTHER_ENGINES
 from harness.install import jvm
 from harness.install.origin import ROOT
+from harness.metering.cpu_books import Cpu
+from harness.metering.process_sampling import exactly
 from harness.model import HarnessError
-from harness.services.addresses import LOOPBACK, free_ports
+from harness.services.addresses import LOOPBACK as HOST
+from harness.services.addresses import free_ports
 from harness.services.children import Child, spawn
 from harness.services.kafka import EmbeddedKafka, create_topic, delete_topic
 from harness.util.wait import DeadlinePassed, wait_until
 from tools.bench.bench_tools import PRODUCER_SETTINGS
-from tools.locality.ways import Answer, Way
+from tools.locality.ways import KAFKA, LOOPBACK, Answer, Way
 from workloads.jobs.flink_rest import answer_of
 
 HERE = Path(__file__).parent
@@ -44,7 +48,7 @@ class Program:
     """A child that has connected to us."""
 
     def __init__(self, child: Child, lines: TextIO) -> None:
-        self._child, self._lines = child, lines
+        self.child, self._lines = child, lines
 
     def ask(self, *words: object) -> str:
         """Send one request, and return the line that it answers."""
@@ -63,11 +67,11 @@ class Program:
             line = ""
         if not line:
             with suppress(DeadlinePassed):  # its last words come after it has hung up
-                wait_until(lambda: not self._child.alive(), deadline_s=END_DEADLINE_S, what="its end")
-            end = f"ended with exit code {self._child.returncode()}" if not self._child.alive() else "goes on"
+                wait_until(lambda: not self.child.alive(), deadline_s=END_DEADLINE_S, what="its end")
+            end = f"ended with exit code {self.child.returncode()}" if not self.child.alive() else "goes on"
             raise HarnessError(
-                f"The program {self._child.name} of {WHOSE} should have answered within {ANSWER_DEADLINE_S:.0f} s. It "
-                f"did not, and {end}. {self._child.last_words()}"
+                f"The program {self.child.name} of {WHOSE} should have answered within {ANSWER_DEADLINE_S:.0f} s. It "
+                f"did not, and {end}. {self.child.last_words()}"
             )
         return line
 
@@ -75,7 +79,7 @@ class Program:
 @contextmanager
 def program(name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Program]:
     """Start a program, whose command gets the port that it has to connect to in the place of PORT."""
-    with socket.create_server((LOOPBACK, 0)) as door:
+    with socket.create_server((HOST, 0)) as door:
         door.settimeout(POLL_S)
         port = str(door.getsockname()[1])
         argv = [port if word == "PORT" else word for word in command]
@@ -97,6 +101,53 @@ def _connected(door: socket.socket, child: Child) -> socket.socket:
     raise HarnessError(f"The program {child.name} of {WHOSE} did not start. {child.last_words()}")
 
 
+class Java:
+    """The ways in Java. With a broker, each measurement of Kafka has a topic of its own."""
+
+    def __init__(self, sender: Program, receiver: Program) -> None:
+        self._sender, self._receiver = sender, receiver
+        self.broker: EmbeddedKafka | None = None
+        self._topics = 0
+
+    def measure(self, way: Way, size: int, time_ms: int) -> Answer:
+        if self.broker is None or way != KAFKA:
+            return self._sender.measure(way, size, time_ms)
+        self._topics += 1
+        topic = f"hop-{self._topics}"
+        create_topic(self.broker.address, topic, 1)
+        try:
+            return self._sender.measure(way, size, time_ms, self.broker.address.bootstrap, topic)
+        finally:
+            delete_topic(self.broker.address, topic)
+
+    def cpu_s(self, way: Way) -> float:
+        broker = [self.broker.child] if self.broker and way == KAFKA else []
+        return cpu_s(self._sender.child, self._receiver.child, *broker)
+
+
+class Engine:
+    """The ways in an engine, with the loopback socket of Java beside them."""
+
+    def __init__(self, java: Java, program: Program, carriers: Sequence[Child]) -> None:
+        self._java, self._program, self._carriers = java, program, carriers
+
+    def measure(self, way: Way, size: int, time_ms: int) -> Answer:
+        return (self._java if way == LOOPBACK else self._program).measure(way, size, time_ms)
+
+    def cpu_s(self, way: Way) -> float:
+        return self._java.cpu_s(way) if way == LOOPBACK else cpu_s(*self._carriers)
+
+
+def cpu_s(*children: Child) -> float:
+    """Return the CPU time so far of these children and of what they have started."""
+    used = 0.0
+    for process in (process for child in children for process in child.members()):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used += exactly(process.pid, Cpu(times.user, times.system)).total_s
+    return used
+
+
 # ---------------------------------------------------------------- Java
 
 
@@ -109,15 +160,15 @@ def java_classes(which: str, sources: Sequence[str], jars: Sequence[Path]) -> st
 
 
 @contextmanager
-def java_pair(folder: Path) -> Iterator[Program]:
-    """Start a receiver and a sender in two JVMs, and yield the sender."""
+def java(folder: Path) -> Iterator[Java]:
+    """Start a receiver and a sender in two JVMs."""
     plug = folder / "plug"
     command = [*java_command(), "receive", "PORT", str(plug)]
     with (
         program("receiver", command, folder) as receiver,
         program("sender", sender_command(plug, receiver.heard().strip()), folder) as sender,
     ):
-        yield sender
+        yield Java(sender, receiver)
 
 
 def sender_command(plug: Path, port: str) -> list[str]:
@@ -130,30 +181,12 @@ def java_command() -> list[str]:
     return [str(jvm.java()), *jvm.ENGLISH, *HEAP, "-cp", java_classes("java", ["Ways.java"], jars), "Ways"]
 
 
-class WithKafka:
-    """Asks the sender, with a topic of its own for each measurement of Kafka."""
-
-    def __init__(self, sender: Program, broker: EmbeddedKafka) -> None:
-        self._sender, self._broker, self._topics = sender, broker, 0
-
-    def __call__(self, way: Way, size: int, time_ms: int) -> Answer:
-        if way.name != "kafka":
-            return self._sender.measure(way, size, time_ms)
-        self._topics += 1
-        topic = f"hop-{self._topics}"
-        create_topic(self._broker.address, topic, 1)
-        try:
-            return self._sender.measure(way, size, time_ms, self._broker.address.bootstrap, topic)
-        finally:
-            delete_topic(self._broker.address, topic)
-
-
 # ---------------------------------------------------------------- Flink
 
 
 @contextmanager
-def flink_cluster(surroundings: Surroundings, folder: Path) -> Iterator[Program]:
-    """Start a JobManager and two TaskManagers of one slot each, and yield the program that submits jobs."""
+def flink(beside: Java, surroundings: Surroundings, folder: Path) -> Iterator[Engine]:
+    """Start a JobManager and two TaskManagers of one slot each, and the program that submits jobs."""
     home = next(surroundings.python.parent.parent.glob(f"lib/python*/site-packages/{FLINK_PACKAGE}"))
     jars = sorted((home / "lib").glob("*.jar"))
     classpath = java_classes("flink", ["FlinkWays.java"], jars)
@@ -178,9 +211,9 @@ def flink_cluster(surroundings: Surroundings, folder: Path) -> Iterator[Program]
             what=f"Flink to offer {TASK_MANAGERS} slots",
             state=lambda: " ".join(child.last_words() for child in started),
         )
-        java = (str(jvm.java()), *jvm.ENGLISH, *OPENED, *HEAP, "-cp", classpath, "FlinkWays")
-        with program("flink", [*java, "PORT", str(rest)], folder, env) as submits:
-            yield submits
+        command = [str(jvm.java()), *jvm.ENGLISH, *OPENED, *HEAP, "-cp", classpath, "FlinkWays", "PORT", str(rest)]
+        with program("flink", command, folder, env) as submits:
+            yield Engine(beside, submits, started[-TASK_MANAGERS:])
     finally:
         for child in started[::-1]:
             child.kill_group()
@@ -188,16 +221,16 @@ def flink_cluster(surroundings: Surroundings, folder: Path) -> Iterator[Program]
 
 def flink_settings(folder: Path, rest: int, rpc: int) -> dict[str, str]:
     return {
-        "jobmanager.rpc.address": LOOPBACK,
+        "jobmanager.rpc.address": HOST,
         "jobmanager.rpc.port": str(rpc),
-        "jobmanager.bind-host": LOOPBACK,
+        "jobmanager.bind-host": HOST,
         "jobmanager.memory.process.size": "1g",
-        "taskmanager.host": LOOPBACK,
-        "taskmanager.bind-host": LOOPBACK,
+        "taskmanager.host": HOST,
+        "taskmanager.bind-host": HOST,
         "taskmanager.numberOfTaskSlots": "1",
         "taskmanager.memory.process.size": "1g",
-        "rest.address": LOOPBACK,
-        "rest.bind-address": LOOPBACK,
+        "rest.address": HOST,
+        "rest.bind-address": HOST,
         "rest.port": str(rest),
         "rest.bind-port": str(rest),
         "io.tmp.dirs": str(folder),
@@ -234,10 +267,10 @@ def _refuse_ended(started: Sequence[Child]) -> bool:
 
 
 @contextmanager
-def spark(folder: Path) -> Iterator[Program]:
+def spark(beside: Java, folder: Path) -> Iterator[Engine]:
     """Start a driver of Spark, which runs all its tasks itself."""
     env = {key: value for key, value in os.environ.items() if key not in OTHER_ENGINES}
     with program(
         "spark", [sys.executable, "-m", "tools.locality.spark_ways", "PORT", str(folder)], folder, env
     ) as driver:
-        yield driver
+        yield Engine(beside, driver, [driver.child])

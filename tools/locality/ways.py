@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -32,12 +32,13 @@ class Way:
 
 ONE_THREAD, TWO_THREADS, TWO_PROCESSES = "one thread", "two threads", "two processes"
 LOOPBACK = Way("loopback", "loopback socket", TWO_PROCESSES)
+KAFKA = Way("kafka", "Kafka", TWO_PROCESSES)
 JAVA = (
     Way("call", "function call", ONE_THREAD),
     Way("queue", "queue in a process", TWO_THREADS),
     Way("ipc", "IPC (Unix socket)", TWO_PROCESSES),
     LOOPBACK,
-    Way("kafka", "Kafka", TWO_PROCESSES),
+    KAFKA,
 )
 FLINK = (
     Way("reused", "Flink: chained, reused", ONE_THREAD),
@@ -101,7 +102,14 @@ class Answer(msgspec.Struct, frozen=True):
     place: str
 
 
-Ask = Callable[[Way, int, int], Answer]  # a way, bytes of a record, for how many ms to send
+class Hops(Protocol):
+    """The programs that send and receive records."""
+
+    def measure(self, way: Way, size: int, time_ms: int) -> Answer:
+        """Send records of this size for so long."""
+
+    def cpu_s(self, way: Way) -> float:
+        """Return the CPU time so far of all processes that this way's records pass."""
 
 
 class Turn(NamedTuple):
@@ -112,6 +120,7 @@ class Turn(NamedTuple):
     size: int
     round: int
     per_s: float  # records
+    cpu_s_per_million: float
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,11 @@ class Spread:
     def of(values: Sequence[float]) -> Spread:
         return Spread(min(values), median(values), max(values))
 
+    @property
+    def percent(self) -> float:
+        """Return the width as a percentage of the median."""
+        return 100 * (self.high - self.low) / self.mid
+
 
 @dataclass(frozen=True)
 class Row:
@@ -137,6 +151,8 @@ class Row:
     events_per_s: Spread
     bytes_per_s: Spread
     ratio: Spread  # of its bytes per second to those of the loopback socket in the same round
+    cpu_s_per_million: Spread  # events
+    cpu_ratio: Spread  # of that to the loopback socket's in the same round
 
 
 @dataclass(frozen=True)
@@ -168,32 +184,42 @@ def _told(totals: Totals) -> str:
     return f"{totals.records:,} records, {totals.size_bytes:,} bytes, sum of their numbers {totals.number_sum:,}"
 
 
-def turns(group: str, sizes: Sequence[int], rounds: int, time_ms: int, ask: Ask) -> Iterator[Turn]:
+def turns(group: str, sizes: Sequence[int], rounds: int, time_ms: int, hops: Hops) -> Iterator[Turn]:
     """Measure the ways of a group in turns. The first round warms up and is left out; the direction alternates."""
     for size in sizes:
         for number in range(rounds + 1):
             for way in GROUPS[group][:: 1 if number % 2 else -1]:
-                answer = checked(way, size, ask(way, size, round(time_ms * way.share)))
+                begin_s = hops.cpu_s(way)
+                answer = checked(way, size, hops.measure(way, size, round(time_ms * way.share)))
+                used_s, records = hops.cpu_s(way) - begin_s, answer.received.records
                 if number:
-                    yield Turn(group, way, size, number, answer.received.records / answer.took_s)
+                    yield Turn(group, way, size, number, records / answer.took_s, used_s * 1e6 / records)
 
 
 def rows(measured: Sequence[Turn]) -> tuple[Row, ...]:
     """Summarise all turns: a row for each way and size."""
-    loopback = {(turn.group, turn.size, turn.round): turn.per_s for turn in measured if turn.way == LOOPBACK}
+    beside = {(turn.group, turn.size, turn.round): turn for turn in measured if turn.way == LOOPBACK}
     found: dict[tuple[Way, int], list[Turn]] = {}
     for turn in measured:
         found.setdefault((turn.way, turn.size), []).append(turn)
+    ordered = sorted(found.items(), key=lambda each: (WAYS.index(each[0][0]), each[0][1]))
     return tuple(
-        Row(
-            way.name,
-            way.title,
-            size,
-            Spread.of([turn.per_s for turn in of]),
-            Spread.of([turn.per_s * size for turn in of]),
-            Spread.of([turn.per_s / loopback[turn.group, turn.size, turn.round] for turn in of]),
-        )
-        for (way, size), of in sorted(found.items(), key=lambda each: (WAYS.index(each[0][0]), each[0][1]))
+        _row(way, size, [(turn, beside[turn.group, turn.size, turn.round]) for turn in of])
+        for (way, size), of in ordered
+    )
+
+
+def _row(way: Way, size: int, pairs: Sequence[tuple[Turn, Turn]]) -> Row:
+    """Summarise the turns of a way, each with that of the loopback socket in its round."""
+    return Row(
+        way.name,
+        way.title,
+        size,
+        Spread.of([turn.per_s for turn, _ in pairs]),
+        Spread.of([turn.per_s * size for turn, _ in pairs]),
+        Spread.of([turn.per_s / beside.per_s for turn, beside in pairs]),
+        Spread.of([turn.cpu_s_per_million for turn, _ in pairs]),
+        Spread.of([turn.cpu_s_per_million / beside.cpu_s_per_million for turn, beside in pairs]),
     )
 
 
@@ -221,8 +247,13 @@ def lines(found: Found) -> Iterator[str]:
     ratios = {**_by_title(found, lambda row: row.ratio.mid), **published_ratios()}
     yield from _table("x loopback socket", sizes, ratios)
     yield ""
-    spread = _by_title(found, lambda row: 100 * (row.ratio.high - row.ratio.low) / row.ratio.mid)
-    yield from _table("spread of ratio, %", sizes, spread)
+    yield from _table("spread of ratio, %", sizes, _by_title(found, lambda row: row.ratio.percent))
+    yield ""
+    yield from _table("CPU-s per M events", sizes, _by_title(found, lambda row: row.cpu_s_per_million.mid))
+    yield ""
+    yield from _table("CPU, x loopback", sizes, _by_title(found, lambda row: row.cpu_ratio.mid))
+    yield ""
+    yield from _table("spread of ratio, %", sizes, _by_title(found, lambda row: row.cpu_ratio.percent))
     yield ""
     yield f"Columns: bytes of a record. Medians of {found.rounds} rounds of {found.time_ms} ms, of Spark twice that."
     yield "Spread: the largest ratio less the smallest, in percent of the median."

@@ -52,38 +52,52 @@ def test_operators_that_ran_elsewhere_have_measured_something_else():
         ways.checked(unchained, 64, sound(place=ways.ONE_THREAD))
 
 
-def test_ways_are_measured_in_turns_and_the_first_round_is_left_out():
-    asked: list[tuple[str, int, int]] = []
+class Steady:
+    """Ways that take no time to start, 100 records a second, and half a CPU."""
 
-    def ask(way, size, time_ms):
-        asked.append((way.name, size, time_ms))
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int, int]] = []
+        self._cpu_s = 0.0
+
+    def measure(self, way, size, time_ms):
+        self.asked.append((way.name, size, time_ms))
+        self._cpu_s += 0.05
         totals = Totals(10, 10 * size, 45)
         return Answer(totals, totals, 0.1, way.place)
 
-    found = [*ways.turns("Spark", [64, 128], 2, 300, ask)]
+    def cpu_s(self, _way):
+        return self._cpu_s
+
+
+def test_ways_are_measured_in_turns_and_the_first_round_is_left_out():
+    hops = Steady()
+
+    found = [*ways.turns("Spark", [64, 128], 2, 300, hops)]
 
     names = [way.name for way in GROUPS["Spark"]]
-    assert [name for name, size, _ in asked if size == 64] == [*names[::-1], *names, *names[::-1]]
-    assert {(name, ms) for name, _, ms in asked} == {("loopback", 300), ("stage", 600), ("shuffle", 600)}
+    assert [name for name, size, _ in hops.asked if size == 64] == [*names[::-1], *names, *names[::-1]]
+    assert {(name, ms) for name, _, ms in hops.asked} == {("loopback", 300), ("stage", 600), ("shuffle", 600)}
     assert len(found) == 2 * 2 * len(names)
     assert {turn.per_s for turn in found} == {100.0}
+    assert {round(turn.cpu_s_per_million) for turn in found} == {5_000}
 
 
 def test_a_ratio_is_to_the_socket_of_the_same_round_and_group():
     measured = [
-        Turn("Java", LOOPBACK, 64, 1, 100.0),
-        Turn("Java", CALL, 64, 1, 1_000.0),
+        Turn("Java", LOOPBACK, 64, 1, 100.0, 10),
+        Turn("Java", CALL, 64, 1, 1_000.0, 1),
         # In the second round the machine was half as fast.
-        Turn("Java", LOOPBACK, 64, 2, 50.0),
-        Turn("Java", CALL, 64, 2, 500.0),
-        Turn("Flink", LOOPBACK, 64, 1, 10.0),
-        Turn("Flink", FLINK[0], 64, 1, 20.0),
+        Turn("Java", LOOPBACK, 64, 2, 50.0, 20),
+        Turn("Java", CALL, 64, 2, 500.0, 2),
+        Turn("Flink", LOOPBACK, 64, 1, 10.0, 100),
+        Turn("Flink", FLINK[0], 64, 1, 20.0, 50),
     ]
 
     call, loopback, flink = ways.rows(measured)
 
     assert (call.way, call.ratio.low, call.ratio.high) == ("call", 10.0, 10.0)
     assert (call.events_per_s.mid, call.bytes_per_s.mid) == (750.0, 48_000.0)
+    assert (call.cpu_ratio.low, call.cpu_ratio.high) == pytest.approx((0.1, 0.1))
     assert (loopback.way, loopback.ratio.mid, loopback.events_per_s.low) == ("loopback", 1.0, 10.0)
     assert (flink.way, flink.ratio.mid) == ("reused", 2.0)
 
@@ -101,7 +115,7 @@ def test_the_published_ratios_are_those_of_the_talk():
 def found() -> Found:
     rates = {CALL: 70e6, QUEUE: 5e6, LOOPBACK: 123.4, FLINK[3]: 0.1}
     groups = {CALL: "Java", QUEUE: "Java", LOOPBACK: "Java", FLINK[3]: "Java"}
-    turns = [Turn(groups[way], way, size, 1, rate) for way, rate in rates.items() for size in SIZES]
+    turns = [Turn(groups[way], way, size, 1, rate, 1e6 / rate) for way, rate in rates.items() for size in SIZES]
     return Found(1, 300, ways.rows(turns))
 
 
@@ -119,7 +133,7 @@ def test_a_figure_that_is_not_there_is_not_drawn(found):
 
     assert "function call" in drawn.wide
     assert "Apex: same thread" in drawn.wide
-    assert "Spark" not in drawn.wide.replace("In Flink and Spark", "")
+    assert "Spark: shuffle" not in drawn.wide
 
 
 def test_search_and_locality_are_different_measurements():
