@@ -27,7 +27,7 @@ from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.faults import registry
 from harness.install import environment
-from harness.load import experiment_size
+from harness.load import judged_rows
 from harness.measuring.measure import not_right
 from harness.model import EngineManifest, Outcome, RunSpec, UsageError
 from harness.terminal import console
@@ -47,7 +47,7 @@ def begin(
     settings, flags = _with_rounds(settings, flags)
     keys = {**plan.read_scenario(compare.SCENARIO)[1], "duration": f"{settings.load_s}s"}
     steady, _ = plan.resolve(compare.SCENARIO, {**keys, "fault": "none", "engine": engines[0]}, flags, manifests.load)
-    size = experiment_size.share(steady)
+    size = judged_rows.share(steady)
     settings = replace(settings, catch_up_per_s=settings.catch_up_per_s * size)
     if "rate" not in flags:
         keys = {**keys, "rate": round(keys["rate"] * size)}

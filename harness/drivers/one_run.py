@@ -22,6 +22,7 @@ from harness.host import disk_space, needs
 from harness.install import environment, jvm
 from harness.judging import verdict_file
 from harness.judging.stored_run import StoredRun
+from harness.load import judged_rows
 from harness.measuring.growth import keeps_all
 from harness.measuring.objective import with_objective
 from harness.model import EngineManifest, RunSpec, UsageError, Verdict
@@ -121,6 +122,7 @@ def answer(
     show its progress. `every_option` holds options for each JVM of the engine.
     """
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
+    judged_rows.refuse_too_many(spec, needs.granted().memory_bytes)
     refuse_without_room(spec, engine_manifest, out)
     for sentence in claim_external(spec, server_needs.wanted(spec, engine_manifest)):
         console.say(sentence)

@@ -17,7 +17,7 @@ from harness.experiments.gating import gate
 from harness.experiments.pairing import KIND, Paired, PairsRequest, Progress, Which, rounds_file
 from harness.host.pinning import Placement, placement
 from harness.install import environment
-from harness.load import experiment_size
+from harness.load import judged_rows
 from harness.model import HarnessError
 from harness.services import children
 from harness.services.kafka import EmbeddedKafka
@@ -35,7 +35,7 @@ def begin(engines: Sequence[str], which: Which, budget_s: float, flags: Mapping[
     """Resolve every engine first, so that a mistake in the last one is reported at once."""
     pairing.refuse_count(engines)
     spec, _ = planned(engines[0], "", settings_of(BURST_EVENTS, budget_s), flags)
-    burst_events = round(BURST_EVENTS * experiment_size.share(spec))
+    burst_events = round(BURST_EVENTS * judged_rows.share(spec))
     asked = PairsRequest(tuple(engines), which, budget_s, flags, settings_of(burst_events, budget_s))
     for engine in engines:
         planned(engine, "", asked.settings, flags)
