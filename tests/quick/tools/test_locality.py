@@ -139,3 +139,11 @@ def test_a_figure_that_is_not_there_is_not_drawn(found):
 def test_search_and_locality_are_different_measurements():
     with pytest.raises(UsageError, match="Give one of them"):
         bench(search=True, locality=True)
+
+
+def test_the_page_shows_what_was_measured():
+    """`python -m tools.locality.page` writes it."""
+    text = page.PAGE.read_text(encoding="utf-8")
+
+    assert page.current(text, page.measured()) == text
+    assert "CPU-s per M events" in text
