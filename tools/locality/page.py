@@ -22,7 +22,7 @@ from tools.locality.ways import Found, Row, Spread
 PAGE = ROOT / "docs" / "measure" / "locality.md"
 MEASURED = PAGE.with_suffix("") / "measured.json"
 DRAWN = PAGE.with_suffix("") / "ratios.png"
-BLOCK = re.compile(r"(?<=^```\n)MB/s .*?(?=^```$)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?<=^```\n\$ \./streamgauge bench --locality\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 IN_JAVA, IN_ENGINES, CPU = "Bytes a second, in Java", "Bytes a second, in Flink and Spark", "CPU seconds per event"
 BROWN, OLIVE = "#8c564b", "#7f7f00"  # ten ways need more colours than the page has
 COLOURS = {
