@@ -45,6 +45,7 @@ from tests.quick.experiments.test_baseline import of_reference
 from tests.quick.experiments.test_gate import measured
 from tests.quick.histories import many
 from tools.bench import bench
+from tools.locality import locality
 from tools.search_proof import proof
 
 RUN = "runs/20261122-102030-calm-spark"
@@ -222,7 +223,13 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
     monkeypatch.setattr(warm, "archives_of", lambda *_: warm.Archives(None, None))
     # What would start something says so; other processes would not.
-    for owner, name in ((RealWorld, "open"), (FakeWorld, "open"), (EmbeddedKafka, "start"), (proof, "prove")):
+    for owner, name in (
+        (RealWorld, "open"),
+        (FakeWorld, "open"),
+        (EmbeddedKafka, "start"),
+        (proof, "prove"),
+        (locality, "measure"),
+    ):
         monkeypatch.setattr(owner, name, begins)
     monkeypatch.setattr(bench, "spawn", begins)
     monkeypatch.setattr(docs, "build_site", begins)
