@@ -160,7 +160,7 @@ def _latency(measurement: Measurement, outage: Outage) -> Number:
 def _cost(measurement: Measurement) -> Number:
     label, used_s = "CPU per million events", engine_s_per_million(measurement.cost)
     if used_s is None:
-        return Number(label, "", note="the CPU use of the engine's processes is not known")
+        return Number(label, "", note=measurement.cost_withheld or "the CPU use of the engine's processes is not known")
     at = f"at {measurement.offered_per_s:,.0f} events/s"
     others = three_digits(sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE))
     return Number(

@@ -20,7 +20,7 @@ from harness.util.texts import many, three_digits
 from reports import outage, outside, why
 from reports.outage import Outage
 from reports.result import Result
-from reports.sections import backlog, bursts, company, growth, latency, table_layout
+from reports.sections import backlog, bursts, company, growth, latency, table_layout, window_state
 from reports.sections.reproduce import kind_of
 
 WIDTH = 79
@@ -120,7 +120,9 @@ def _speed(result: Result) -> Iterator[str]:
         yield from _wrapped("  latency  ", f"{latency_words(way, found)}{beside}")
     elif not m.latency:
         yield from _wrapped("  latency  ", f"not known: {latency.why_unknown(result.verdict)}")
-    if (engine := engine_s_per_million(m.cost)) is not None:
+    if m.cost_withheld:
+        yield from _wrapped("  cost     ", f"withheld: {m.cost_withheld}")
+    elif (engine := engine_s_per_million(m.cost)) is not None:
         others = "".join(
             f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE
         )
@@ -148,6 +150,8 @@ def _of_its_life(result: Result, m: Measurement) -> Iterator[str]:
         yield from _wrapped("  bursts   ", bursts.in_words(m.bursts))
     if m.growth:
         yield from _wrapped("  growth   ", growth.in_words(m.growth, result.recovery))
+    if m.window_state:
+        yield from _wrapped("  window   ", window_state.in_words(m.window_state))
     if m.company:
         yield from _wrapped("  reader   ", company.in_words(m.company))
     if m.table_files:

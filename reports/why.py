@@ -162,6 +162,7 @@ CAUSES: Mapping[str, Sequence[tuple[str, str]]] = {
         ("the latest event was ", "vacuous-nothing-late"),
         ("MiB is the limit", "vacuous-a-small-state"),
         ("does not report the size of its state", "vacuous-a-small-state"),
+        ("a window and its lateness are", "vacuous-less-than-a-full-window"),
         ("are a usual batch or a second of the load", "vacuous-a-small-backlog"),
     ),
     "contradicted": (

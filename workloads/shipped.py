@@ -24,6 +24,7 @@ WORKLOADS = {
     "readers_distinct": "workloads.readers_distinct.workload",
     "readers_join": "workloads.readers_join.workload",
     "readers_late": "workloads.readers_late.workload",
+    "readers_week": "workloads.readers_week.workload",
     "top_pages": "workloads.top_pages.workload",
 }
 

@@ -19,12 +19,22 @@ def bench(
     search: Annotated[
         bool, typer.Option("--search", help="Test `search` on simulated queues whose true limit is known.")
     ] = False,
+    locality: Annotated[
+        bool,
+        typer.Option(
+            "--locality", help="Measure what a hop costs: function call, queue, sockets, Kafka, Flink, Spark."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure the limits of the harness itself, each next to a comparable program."""
     if not origin.IS_CHECKOUT:
         raise UsageError("An installed wheel does not contain `bench`. Run it from a checkout of the project.")
+    if search and locality:
+        raise UsageError("--search and --locality measure different things. Give one of them.")
     from tools.bench import bench as benches
+    from tools.locality import locality as hops
+    from tools.locality import ways
     from tools.search_proof import proof
 
     with children.guard():
@@ -35,6 +45,9 @@ def bench(
                 # A class takes minutes: show its result now.
                 console.note(f"  {proof.said(each)}")
             found, told = proof.as_objects(proved), list(proof.lines(proved))
+        elif locality:
+            measured = hops.measure(quick=quick, say=console.note)
+            found, told = msgspec.to_builtins(measured), list(ways.lines(measured))
         else:
             benched = benches.bench(quick=quick, say=console.note)
             found, told = msgspec.to_builtins(benched), list(benches.lines(benched))

@@ -20,6 +20,7 @@ SYSTEM = (
     "sql",
     "reset",
     "master",
+    "cluster",
     "checkpoint",
     "conf",
     "objective_p99_ms",

@@ -9,10 +9,20 @@ import re
 from collections.abc import Collection
 from dataclasses import fields
 
+from harness.config import masters
 from harness.config.preconditions import impossible
 from harness.engines import own_options, template
 from harness.evidence.changed_query import asked_of
-from harness.model import EVENT_TIME, HALF_WRITTEN, MAX_SERVERS, EngineManifest, RunSpec, SinkClaim, UsageError
+from harness.model import (
+    EVENT_TIME,
+    HALF_WRITTEN,
+    MAX_SERVERS,
+    EngineManifest,
+    RunSpec,
+    SinkClaim,
+    UsageError,
+    is_remote_master,
+)
 from harness.results import registry
 from harness.util.suggest import wrong
 from workloads.base import NEVER, Kind
@@ -27,11 +37,6 @@ MAX_CELLS = 20_000_000
 MAX_PROBES_PER_S = 10_000
 # None of these characters has a meaning in a pattern of keys.
 KEY_PREFIX, KEY_PREFIX_LETTERS = re.compile(r"[A-Za-z0-9:._/-]+"), "letters, digits and any of : . _ / -"
-REMOTE_MASTERS = ("spark://", "yarn", "k8s://")
-# In Spark's syntax: slots, and how often a task may fail.
-LOCAL_MASTER = re.compile(
-    r"local|local\[([1-9]\d*|\*)(,\s*[1-9]\d*)?\]|local-cluster\[(\s*[1-9]\d*\s*,){2}\s*[1-9]\d*\s*\]"
-)
 
 
 def refuse_clashes(
@@ -54,7 +59,7 @@ def refuse_clashes(
     _of_services(spec)
     _of_prefix(spec, manifest)
     _of_sql(spec, manifest)
-    _of_master(spec)
+    masters.refuse(spec, manifest)
     _of_cores(spec, manifest)
     _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)
@@ -191,26 +196,6 @@ def _of_prefix(spec: RunSpec, manifest: EngineManifest) -> None:
         )
 
 
-def _of_master(spec: RunSpec) -> None:
-    """A remote master can't reach our loopback services, nor a folder of this machine."""
-    if not (LOCAL_MASTER.fullmatch(spec.master) or spec.master.startswith(REMOTE_MASTERS)):
-        allowed = "local[N], local[*], local-cluster[WORKERS,CORES,MIB], spark://, yarn or k8s://"
-        raise UsageError(wrong("master", spec.master, allowed))
-    host = spec.master.removeprefix("spark://").partition(":")[0]
-    if spec.master.startswith("local") or host in ("127.0.0.1", "localhost", "[::1]"):
-        return
-    missing = [
-        flag
-        for flag, value in (("--kafka", spec.kafka), ("--redis", spec.redis), ("--checkpoint", spec.checkpoint))
-        if not value
-    ]
-    if missing:
-        raise UsageError(
-            f"master = {spec.master!r} runs on other machines, which can't reach the services and folders of this "
-            f"one: also give {', '.join(missing)} (with the checkpoint on storage that the whole cluster can reach)."
-        )
-
-
 def _of_cores(spec: RunSpec, manifest: EngineManifest) -> None:
     """Only a process of this machine can be pinned."""
     if not spec.cores:
@@ -312,7 +297,7 @@ def _of_history(spec: RunSpec, manifest: EngineManifest) -> None:
             f"history is set, but the manifest of engine {manifest.id} does not have history = true: its job for "
             f"this workload reads no files. Use --backlog, whose events are all in Kafka."
         )
-    if spec.master.startswith(REMOTE_MASTERS):
+    if is_remote_master(spec.master):
         raise UsageError(
             f"master = {spec.master!r} may run on other machines, but the files of history are in a folder of this "
             f"one. Leave one of them out."

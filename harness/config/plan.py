@@ -183,7 +183,21 @@ def _as_given(values: Mapping[str, Any]) -> dict[str, Any]:
         "declared_in": str(home(Path(values["workload"])).resolve()) if values["workload"] not in WORKLOADS else "",
         "backfill": in_any_folder(values["backfill"]),
         **{key: values[key] for key in SAME_NAME},
+        "master": _master(values),
     }
+
+
+def _master(values: Mapping[str, Any]) -> str:
+    """A cluster of the run is a master of its own kind."""
+    master, workers = values["master"], values.get("cluster")
+    if not workers:
+        return str(master)
+    if master != KEYS["master"].default:
+        raise UsageError(
+            f"cluster = {workers} starts a master for this run, and master = {short(master)} names another one. Leave "
+            f"one of them out."
+        )
+    return f"cluster[{workers}]"
 
 
 def _before_the_epoch_ms(warm_up_ms: int, backlog_ms: int) -> int:

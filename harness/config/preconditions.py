@@ -9,10 +9,19 @@ from dataclasses import replace
 
 from generators.schedule import Schedule
 from generators.tape import offered_by
-from harness.judging.scenario_conditions import BOUND, LONG_MS, MIB, WHAT, bound_of_state, in_a_second
+from harness.judging.scenario_conditions import (
+    BOUND,
+    LONG_MS,
+    MIB,
+    WHAT,
+    bound_of_state,
+    full_window_ms,
+    in_a_second,
+)
 from harness.measuring.surges import surges
 from harness.model import AD_IMPRESSIONS, Required, RunSpec
 from harness.util.texts import many
+from workloads.registry import length_ms_of
 
 LARGEST_CELL = 128  # bytes of a cell in RocksDB: 54 to 87 were measured
 VIEWS = 3  # about one in so many events of the ads is counted
@@ -56,6 +65,19 @@ def _outgrown(spec: RunSpec) -> str:
     )
 
 
+def _full_window(spec: RunSpec) -> str:
+    length_ms = length_ms_of(spec)
+    if length_ms is None:
+        return f"the windows of {spec.workload} have no fixed length."
+    run_ms, needed_ms = spec.tape.warm_up_ms + spec.tape.load_ms, full_window_ms(length_ms, spec)
+    if run_ms > needed_ms:
+        return ""
+    return (
+        f"all events are from {run_ms / 1000:g} s, where a window and its lateness are {needed_ms / 1000:g} s. "
+        "Lengthen --backlog or --duration."
+    )
+
+
 def _backlog(spec: RunSpec) -> str:
     waiting = Schedule(spec.tape).warm_up_total if spec.tape.waits else 0
     if waiting > in_a_second(spec):
@@ -88,6 +110,7 @@ POSSIBLE: Mapping[Required, Callable[[RunSpec], str]] = {
     "late": _late,
     "delayed": _delayed,
     "outgrown-state": _outgrown,
+    "full-window": _full_window,
     "backlog": _backlog,
     "burst": _burst,
     "history": _history,

@@ -17,7 +17,7 @@ from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
 from harness.engines.shipped import IDS, IN_VERSIONS
-from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, Client, Cut, Required, Time
+from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, MOST_WORKERS, Client, Cut, Required, Time
 from harness.util import toml_reader
 from harness.util.suggest import nearest
 from harness.util.toml_reader import MistakeError, OneOf, WholeNumber, expected, flag
@@ -451,6 +451,15 @@ KEYS: dict[str, Key] = {
         group="engine",
         example='master = "local[2]"',
         more="A remote master needs `kafka`, `redis` and `checkpoint` as well.",
+    ),
+    "cluster": Key(
+        _integer(1, MOST_WORKERS),
+        None,
+        "start a Spark master and so many workers for this run, each with a core and an executor",
+        "none",
+        group="engine",
+        example="cluster = 2",
+        more="Instead of `master`. They listen on this machine only; an embedded Kafka gets three brokers.",
     ),
     "checkpoint": Key(
         _text("FOLDER"),

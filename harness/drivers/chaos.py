@@ -179,7 +179,7 @@ def _drive(experiment: Folder, settings: Settings) -> chaos.Card:
 def jobs_of(settings: Settings, wanted: Sequence[ChaosCase]) -> int:
     """Return how many cases run at a time, after resolving each of them, which reports mistakes."""
     found, asked = [resolve(settings, case) for case in wanted], settings.get("asked", {}).get("jobs")
-    need = max((needs.of_run(*each, registry.brokers(each[0].fault)).memory_bytes for each in found), default=0)
+    need = max((needs.of_run(*each, registry.brokers(each[0])).memory_bytes for each in found), default=0)
     most = chaos.carried(cgroup.cores(), cgroup.memory_bytes(), need)
     if why := next(filter(None, (_one_at_a_time(*each) for each in found)), ""):
         if asked and asked > 1:

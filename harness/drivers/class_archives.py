@@ -21,7 +21,16 @@ from harness.engines.job import Surroundings
 from harness.install import archives
 from harness.install.archives import Archive
 from harness.judging.stored_run import StoredRun
-from harness.model import AD_IMPRESSIONS, EngineManifest, HarnessError, Outcome, RunSpec, Stopped, UsageError
+from harness.model import (
+    AD_IMPRESSIONS,
+    EngineManifest,
+    HarnessError,
+    Outcome,
+    RunSpec,
+    Stopped,
+    UsageError,
+    is_remote_master,
+)
 from harness.rundir.store import Store
 from harness.runner.run import run as run_nine_steps
 from harness.services import children
@@ -47,8 +56,8 @@ def before(spec: RunSpec, engine_manifest: EngineManifest) -> None:
 
 
 def _like(spec: RunSpec, engine_manifest: EngineManifest, priority: int) -> None:
-    """Train with the engine's settings in this run."""
-    if spec.archive and engine_manifest.archive:
+    """Train with the engine's settings in this run, but never on a cluster of the user."""
+    if spec.archive and engine_manifest.archive and not is_remote_master(spec.master):
         conf = [f"{key}={value}" for key, value in spec.conf.items()]
         # A shipped engine is trained with the default workload; a user's own job may support only its own.
         asked = {} if engine_manifest.shipped else {"workload": spec.declared_in or spec.workload}

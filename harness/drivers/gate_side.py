@@ -191,7 +191,7 @@ class Side:
         self._environment = environment
         self._thread = threading.Thread(target=self._all, name=f"side {name}", daemon=True)
         self._owed = run.spec.tape.partitions  # the progress it has to report, opening events included
-        self._meter = Processes(lambda: {ENGINE: pid} if (pid := self.world.engine.pid) else {})
+        self._meter = Processes(lambda: {ENGINE: self.world.engine.pids()})
         self._books, self._compilers = Books(), Compilers()
         self._most_memory_bytes = 0
         self._settled = Used(0.0, 0.0, 0.0, 0)  # at the last time it became idle
@@ -228,7 +228,7 @@ class Side:
 
     def service_pids(self) -> list[int]:
         """Return the processes of this side's services."""
-        return [pid for part, pid in self.world.host.roots().items() if part != ENGINE]
+        return [pid for part, pids in self.world.host.roots().items() if part != ENGINE for pid in pids]
 
     def pin(self, cores: frozenset[int]) -> str:
         """Pin the engine's threads, and report those that had left their cores.

@@ -16,6 +16,7 @@ from harness.config import server_needs
 from harness.engines import environments, fake, removal, warm
 from harness.engines import manifest as manifests
 from harness.engines.job import Surroundings
+from harness.engines.spark import executors
 from harness.engines.warm import Starts
 from harness.faults import job, registry
 from harness.host import disk_space, needs, pinning
@@ -66,7 +67,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
     wanted = disk_space.needs(
         engine_manifest,
         schedule.total,
-        brokers=0 if spec.kafka or engine_manifest.simulated else registry.brokers(spec.fault),
+        brokers=0 if spec.kafka or engine_manifest.simulated else registry.brokers(spec),
         runs=runs,
         out=out,
         temporary=needs.temporary_folder(),
@@ -123,9 +124,10 @@ def answer(
     `twin` is the baseline run for its recovery. `growing` makes a run whose load is decided while it runs. `screens`
     show its progress. `every_option` holds options for each JVM of the engine.
     """
-    needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec.fault)))
+    needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec)))
     judged_rows.refuse_too_many(spec, needs.granted().memory_bytes)
     refuse_without_room(spec, engine_manifest, out)
+    executors.reach(spec.master)
     for sentence in claim_external(spec, server_needs.wanted(spec, engine_manifest)):
         console.say(sentence)
     with removal.in_use(engine_manifest):

@@ -41,6 +41,39 @@ class Member:
     command: tuple[str, ...]
     stopped: bool = False  # state T: a SIGSTOP holds it
     leads: bool = False  # the started process; all others are its descendants
+    of_cluster: bool = False  # below a master or a worker, which outlive the driver
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What the master of a cluster says of itself."""
+
+    serves: bool  # it hands out executors, and does not recover from an end
+    workers: int  # that it counts as alive
+    applications: int
+
+
+class Cluster(Protocol):
+    """The master and the workers of an engine, which outlive its driver. Workers have the numbers from 1 to `size`."""
+
+    size: int
+
+    def seen(self) -> ClusterState | None:
+        """Ask the master; None if it does not answer."""
+
+    def worker_pids(self, number: int) -> tuple[int, ...]:
+        """Return a worker and all processes below it."""
+
+    def kill_worker(self, number: int) -> None:
+        """SIGKILL a worker and all processes below it, as if its machine had ended."""
+
+    def start_worker(self, number: int) -> None: ...
+
+    def kill_master(self) -> int:
+        """SIGKILL the master, and return its pid."""
+
+    def start_master(self, *, recovers: bool) -> None:
+        """Start the master again at its address, with what it wrote down, or without."""
 
 
 class Ghost(Protocol):
@@ -136,7 +169,11 @@ class Engine(Protocol):
         """Return the folder of its state, if it is on this machine."""
 
     def members(self) -> tuple[Member, ...]:
-        """Return all live processes of the newest start."""
+        """Return all live processes of the newest start, and of its cluster."""
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """Return the cluster that the run started for it; None without one."""
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
         """Send a signal to some of the members."""

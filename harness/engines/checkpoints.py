@@ -21,6 +21,7 @@ class _Line(msgspec.Struct):
     bytes: int
     in_flight_bytes: int = 0
     failed: bool = False
+    written_bytes: int | None = None
 
 
 def stored(path: Path) -> Iterator[Checkpoint]:
@@ -34,5 +35,12 @@ def stored(path: Path) -> Iterator[Checkpoint]:
             found = msgspec.json.decode(line, type=_Line)
         except (msgspec.MsgspecError, RecursionError):
             continue
-        if min(found.at, found.took_ms, found.bytes, found.in_flight_bytes) >= 0:
-            yield Checkpoint(found.at, found.took_ms, found.bytes, found.in_flight_bytes, failed=found.failed)
+        if min(found.at, found.took_ms, found.bytes, found.in_flight_bytes, found.written_bytes or 0) >= 0:
+            yield Checkpoint(
+                found.at,
+                found.took_ms,
+                found.bytes,
+                found.in_flight_bytes,
+                failed=found.failed,
+                written_bytes=found.written_bytes,
+            )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 import psutil
 
@@ -51,6 +52,12 @@ def members_of(child: Child) -> tuple[Member, ...]:
     """Return all of its live processes."""
     found = (_member(process, child.pid) for process in child.members())
     return tuple(member for member in found if member)
+
+
+def members_of_cluster(children: Iterable[Child]) -> tuple[Member, ...]:
+    """Return the live processes of master and workers, which no driver leads."""
+    found = (member for child in children for member in members_of(child))
+    return tuple(replace(member, leads=False, of_cluster=True) for member in found)
 
 
 def _member(process: psutil.Process, leader: int) -> Member | None:

@@ -118,7 +118,7 @@ def _refuse_what_is_lacking(manifest: EngineManifest) -> None:
     """Check early, before minutes are spent."""
     _refuse_without_its_jar(manifest)
     if manifest.java:
-        _javac(manifest.id)
+        _javac(_whose(manifest))
     if PACKAGES not in missing(manifest):  # jars need little space, and check it themselves
         return
     place = cache_folder()
@@ -196,17 +196,24 @@ def _installer_cache(packages: str, folder: Path) -> Path:
 
 def _classes(manifest: EngineManifest, classpath: Sequence[Path], say: Say) -> Path:
     sources = [source_of(manifest, name) for name in manifest.java]
-    javac = _javac(manifest.id)
+    for source in sources:
+        _refuse_unreadable(source, manifest)
+    return compiled(manifest.id, _whose(manifest), sources, classpath, say)
+
+
+def compiled(name: str, whose: str, sources: Sequence[Path], classpath: Sequence[Path], say: Say) -> Path:
+    """Return the jar of these sources, which is compiled on first use. Errors say `whose` sources they are."""
+    javac = _javac(whose)
     digest = hashlib.sha256(str(javac.resolve()).encode())
     for source in sources:
-        digest.update(_read(source, manifest))
+        digest.update(source.read_bytes())
     digest.update("\n".join(path.name for path in classpath).encode())
-    jar = cache_folder() / "classes" / f"{manifest.id}-{digest.hexdigest()[:16]}.jar"
+    jar = cache_folder() / "classes" / f"{name}-{digest.hexdigest()[:16]}.jar"
     if jar.is_file():
         return jar
     with jvm.only_one(jar, say):
         if not jar.is_file():
-            _compile(manifest, javac, sources, classpath, jar)
+            _compile(whose, javac, sources, classpath, jar)
     return jar
 
 
@@ -218,9 +225,9 @@ def source_of(manifest: EngineManifest, name: str) -> Path:
     return beside_job if manifest.shipped or inherited else own
 
 
-def _read(source: Path, manifest: EngineManifest) -> bytes:
+def _refuse_unreadable(source: Path, manifest: EngineManifest) -> None:
     try:
-        return source.read_bytes()
+        source.read_bytes()
     except OSError as error:
         raise HarnessError(
             f"The Java source {source} of the engine {manifest.id} can't be read: {error.strerror}. Its manifest names "
@@ -228,9 +235,7 @@ def _read(source: Path, manifest: EngineManifest) -> bytes:
         ) from error
 
 
-def _compile(
-    manifest: EngineManifest, javac: Path, sources: Sequence[Path], classpath: Sequence[Path], jar: Path
-) -> None:
+def _compile(whose: str, javac: Path, sources: Sequence[Path], classpath: Sequence[Path], jar: Path) -> None:
     with tempfile.TemporaryDirectory(dir=jar.parent, prefix=".compiling-") as place:
         classes = Path(place) / "classes"
         command = [str(javac), *(f"-J{option}" for option in jvm.ENGLISH), "-nowarn", "-d", str(classes)]
@@ -239,14 +244,12 @@ def _compile(
             done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_DEADLINE_S, check=False)
         except subprocess.TimeoutExpired:
             raise HarnessError(
-                f"{javac} did not compile the Java sources of the engine {manifest.id} within {COMPILE_DEADLINE_S} s. "
+                f"{javac} did not compile the Java sources of {whose} within {COMPILE_DEADLINE_S} s. "
                 "The machine may be busy. Start the same command again."
             ) from None
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error:" in line][:3]
-            raise HarnessError(
-                f"The Java sources of the engine {manifest.id} do not compile with {javac}: {'; '.join(errors)}."
-            )
+            raise HarnessError(f"The Java sources of {whose} do not compile with {javac}: {'; '.join(errors)}.")
         part = Path(place) / "classes.jar"
         with zipfile.ZipFile(part, "w") as archive:
             for path in sorted(classes.rglob("*.class")):
@@ -266,11 +269,15 @@ def _beside(java: Path) -> Path:
     return java.resolve().with_name("javac")
 
 
-def _javac(engine: str) -> Path:
+def _whose(manifest: EngineManifest) -> str:
+    return f"the engine {manifest.id}"
+
+
+def _javac(whose: str) -> Path:
     javac = _beside(jvm.java())
     if not javac.is_file():
         raise HarnessError(
-            f"The engine {engine} has Java sources, and {jvm.java()} is a runtime without a compiler. "
+            f"{whose[0].upper()}{whose[1:]} has Java sources, and {jvm.java()} is a runtime without a compiler. "
             f"{HOW_TO_GET_A_JDK}"
         )
     return javac

@@ -128,6 +128,7 @@ class FakeEngine:
         self._left: list[Counts] = []  # the unwritten part of the batch at a crash point
         self._second: FakeGhost | None = None
         self.starts = 0
+        self.cluster = None
 
     def start(self) -> None:
         self._running, self._frozen, self._work = True, False, None

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from harness.engines import complaint, yahoo_conf
 from harness.engines.base import Member, Reached, RestartOffsets
 from harness.engines.config import EngineConfig, write_privately
-from harness.engines.driver import Driver, members_of
+from harness.engines.driver import Driver, members_of, members_of_cluster
 from harness.engines.flink import kept_checkpoint
 from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
@@ -29,10 +29,20 @@ from harness.engines.own_logs import OwnLogs
 from harness.engines.progress import ProgressFile
 from harness.engines.shipped import job_path
 from harness.engines.spark import checkpoint as spark_checkpoint
-from harness.engines.spark import forgotten, states
+from harness.engines.spark import executors, forgotten, losses, states
+from harness.engines.spark.standalone import StandaloneCluster, home_of
 from harness.install import archives
 from harness.install.origin import ROOT
-from harness.model import BatchLog, EarlierRun, EngineManifest, HarnessError, KeptState, LastWords, Progress
+from harness.model import (
+    BatchLog,
+    EarlierRun,
+    EngineManifest,
+    HarnessError,
+    KeptState,
+    LastWords,
+    Progress,
+    workers_of_master,
+)
 from harness.services.children import Child, spawn
 from harness.util.wait import DeadlinePassed, wait_until
 
@@ -42,8 +52,10 @@ JAVA_OPTIONS_FILE = "java.options"  # read by `java @FILE`
 JOBS_OWN_PROGRESS = "progress-of-the-job.jsonl"
 LOGS = "logs"  # in the run's directory
 WORKLOADS = ROOT / "workloads"
-SCRATCH, NEIGHBOURS, STATES = "scratch", "neighbours", "states"  # in the run's private folder
+SCRATCH, NEIGHBOURS, STATES, CLUSTER = "scratch", "neighbours", "states", "cluster"  # in the run's private folder
+EXECUTORS = "executors"
 READS_STATES = WORKLOADS / "jobs" / "spark_states.py"
+PROVES_EXECUTORS = WORKLOADS / "jobs" / "spark_executors.py"
 STATES_DEADLINE_S = 600.0
 TOOL_OPTIONS = "JAVA_TOOL_OPTIONS"  # every JVM reads it
 JVM_OPTIONS = (TOOL_OPTIONS, "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -107,12 +119,19 @@ class ProcessEngine:
         self._children: list[Child] = []  # from all starts
         self._ghosts: list[Driver] = []
         self._ends: list[str] = []  # anything unusual about its ends
+        self._executors = ""  # what a cluster of the user has proven
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
+        self.cluster = self._make_cluster(workers_of_master(config.master))
 
     @property
     def pid(self) -> int | None:
         """Return the pid of the newest start; None before the first."""
         return self._child.pid if self._child else None
+
+    def pids(self) -> tuple[int, ...]:
+        """Return the root processes of the newest start and of its cluster."""
+        own = (self._child.pid,) if self._child else ()
+        return (*own, *(self.cluster.pids() if self.cluster else ()))
 
     @property
     def checkpoint(self) -> Path | None:
@@ -120,6 +139,8 @@ class ProcessEngine:
         return _local_folder(self.config.checkpoint)
 
     def start(self) -> None:
+        if self.cluster and not self.cluster.children():
+            self.change({"master": self.cluster.start()})
         self.starts += 1
         self._child = self._spawn(f"engine-{self.starts}", self._argv)
 
@@ -192,6 +213,20 @@ class ProcessEngine:
             raise HarnessError(f"its reader ended with exit code {child.returncode()} ({LOGS}/{STATES}.log): {said}")
         return columns_of(table)
 
+    def prove_executors(self) -> executors.Told:
+        """Let a first job show that the executors of a cluster of the user fit, and see the folder of the checkpoint.
+        HarnessError says what is missing."""
+        folder = self._private / EXECUTORS
+        folder.mkdir(exist_ok=True)
+        answer, log = folder / "answer.json", f"{LOGS}/{EXECUTORS}.log"
+        words = [self._surroundings.python, PROVES_EXECUTORS, self.config.write(folder), answer]
+        env = {**self._env, "PYTHONPATH": str(self._private / NEIGHBOURS)}
+        child = spawn([*map(str, words)], name=EXECUTORS, log=self._logs / f"{EXECUTORS}.log", env=env)
+        told = executors.answer_of(child, answer, self.config.master, log)
+        executors.refuse_unfit(told, self.config.master, str(Path(self.config.checkpoint).parent))
+        self._executors = executors.in_words(told)
+        return told
+
     @property
     def _states(self) -> Path:
         folder = self._private / STATES
@@ -208,7 +243,15 @@ class ProcessEngine:
 
     def notes(self) -> tuple[str, ...]:
         odd = (child.note for child in self._children if child.note)
-        return (*self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
+        proven = filter(None, [self._executors])
+        lost = losses.in_words(self._logged()) if self.manifest.on_spark else ()
+        return (*proven, *lost, *self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
+
+    def _logged(self) -> Iterator[str]:
+        """Yield the lines of all its starts."""
+        for child in self._children:
+            with suppress(OSError), child.log.open(encoding="utf-8", errors="replace") as log:
+                yield from log
 
     def stop(self) -> None:
         if self._group:
@@ -222,6 +265,8 @@ class ProcessEngine:
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the other services must still be closed
             self._ends.append(f"it still runs after SIGKILL: {error}")
+        if self.cluster:
+            self.cluster.stop()
         self._own_logs.copy(self._logs)
         self._kept.copy()
 
@@ -301,10 +346,12 @@ class ProcessEngine:
         return f"SIGTERM to process {child.pid} (exit code {child.returncode()}{late}), no process left"
 
     def members(self) -> tuple[Member, ...]:
-        return members_of(self._child) if self._child else ()
+        own = members_of(self._child) if self._child else ()
+        return (*own, *members_of_cluster(self.cluster.children())) if self.cluster else own
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
-        self._started().signal_group(number, pids)
+        for child in (self._started(), *(self.cluster.children() if self.cluster else ())):
+            child.signal_group(number, pids)
 
     def detach(self) -> Driver:
         ghost = Driver(self._started())
@@ -364,6 +411,12 @@ class ProcessEngine:
             newest = self.progress()
             return newest is not None and newest.batch >= batch
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
+
+    def _make_cluster(self, workers: int) -> StandaloneCluster | None:
+        if not workers:
+            return None
+        home, folder = home_of(self._surroundings.python), self._private / CLUSTER
+        return StandaloneCluster(workers, home, folder, self._logs, self._env)
 
     def _argv_with(self, config: Path) -> list[str]:
         return argv_of(self.manifest, self.manifest.command, config, self._surroundings)

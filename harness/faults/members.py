@@ -35,7 +35,8 @@ def is_executor(member: Member) -> bool:
 
 
 def is_driver_jvm(member: Member) -> bool:
-    return bool(member.command) and Path(member.command[0]).name == "java" and not is_executor(member)
+    is_java = bool(member.command) and Path(member.command[0]).name == "java"
+    return is_java and not is_executor(member) and not member.of_cluster
 
 
 def is_python_worker(member: Member) -> bool:

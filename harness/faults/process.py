@@ -15,7 +15,7 @@ from harness.faults.members import everything, is_driver, is_driver_jvm, is_exec
 from harness.faults.second_driver import TwoDrivers, Zombie
 from harness.faults.signals import CrashLoop, KillHalf, KillHelper, KillInRecovery, Pause, Stop
 from harness.faults.strike import Idle, Lacks, length_ms, missing_for, resuming, struck_by, unresumed
-from harness.model import FaultSpec
+from harness.model import FaultSpec, workers_of_master
 from harness.util.durations import seconds
 
 
@@ -33,10 +33,18 @@ def _writing(spec: FaultSpec, _: Context) -> Iterator[str]:
 
 def _executors(_: FaultSpec, context: Context) -> Iterator[str]:
     engine, master = context.manifest, context.spec.master
-    if engine.on_spark and not master.startswith("local-cluster["):
-        yield f"executors are separate processes only with --master local-cluster[2,1,1024], not with {master}"
+    if engine.on_spark and not (master.startswith("local-cluster[") or workers_of_master(master)):
+        yield (
+            f"executors are separate processes of the run only with --cluster 2 or --master local-cluster[2,1,1024], "
+            f"not with {master}"
+        )
     elif not engine.on_spark and not engine.executors:
         yield f"{engine.id} has no executors: its manifest lacks executors = true"
+
+
+def _one_at_a_time(_: FaultSpec, context: Context) -> Iterator[str]:
+    if workers_of_master(context.spec.master):
+        yield "the first driver holds all cores of the cluster, so a second one would get none"
 
 
 def _pause(which: Callable[[Member], bool], what: str, *lacks: Lacks) -> Callable[[FaultSpec, Context], Fault]:
@@ -84,7 +92,7 @@ KINDS = (
         "SIGSTOP to all executors (of Flink, TaskManagers) for a while: the driver waits for tasks that do not answer",
         "waits, or runs the tasks elsewhere; no count changes",
         _pause(is_executor, "executor", _executors),
-        needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
+        needs="executors as separate processes: Spark with --cluster or --master local-cluster[...], flink-standalone",
         options={"for": "10s"},
         moments=PROGRESS,
     ),
@@ -93,7 +101,7 @@ KINDS = (
         "SIGKILL to one executor (of Flink, a TaskManager)",
         "gets a new executor and runs its tasks again; no count changes",
         _kill_helper(is_executor, "executor", _executors),
-        needs="executors as separate processes: Spark with --master local-cluster[...], flink-standalone",
+        needs="executors as separate processes: Spark with --cluster or --master local-cluster[...], flink-standalone",
         moments=PROGRESS,
     ),
     Kind(
@@ -140,7 +148,7 @@ KINDS = (
         "zombie",
         "the driver is frozen in its write at c1 or c2, a second one overtakes it, and the first is thawed",
         "the late writes of the first are refused or change nothing, and it stops loudly; no count changes",
-        struck_by(lambda _, context: Zombie(context), resuming, _writing),
+        struck_by(lambda _, context: Zombie(context), resuming, _writing, _one_at_a_time),
         needs="an engine that resumes, crash point c1 or c2 in its sink",
         moments=("point",),
     ),
@@ -148,7 +156,7 @@ KINDS = (
         "two-drivers",
         "a second driver is started on the checkpoint of the first, which keeps running",
         "one of the two stops loudly before both have written the same batch; no count changes",
-        struck_by(lambda spec, context: TwoDrivers(context, length_ms(spec)), resuming),
+        struck_by(lambda spec, context: TwoDrivers(context, length_ms(spec)), resuming, _one_at_a_time),
         needs="an engine that resumes",
         options={"for": "10s"},
         moments=PROGRESS,

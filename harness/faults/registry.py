@@ -11,6 +11,7 @@ from dataclasses import replace
 from harness.faults import (
     change,
     checkpoint,
+    cluster,
     grammar,
     input,
     job,
@@ -30,7 +31,8 @@ from harness.faults import (
 from harness.faults.base import Context, Fault, Kind, option
 from harness.faults.combine import First, Sequenced
 from harness.faults.strike import Idle
-from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError
+from harness.model import EngineManifest, FaultSpec, RunSpec, SinkClaim, TapeSpec, UsageError, workers_of_master
+from harness.services.kafka_cluster import BROKERS
 from harness.util.durations import NotUnderstoodError, seconds
 
 # The families in the order of the catalogue, each with the kinds of its files.
@@ -39,6 +41,7 @@ FAMILIES = {
     "input": input.KINDS,
     "kafka": (*kafka.KINDS, *kafka_replicas.KINDS),
     "process": process.KINDS,
+    "cluster": cluster.KINDS,
     "redis": redis.KINDS,
     "postgresql": (*postgresql.KINDS, *postgresql_replica.KINDS, *postgresql_disk.KINDS),
     "table": (*table_kill.KINDS, *table.KINDS),
@@ -79,9 +82,13 @@ def links(fault: FaultSpec) -> set[str]:
     return {link for leaf in fault.leaves if leaf.action in FAULTS for link in _links(leaf, FAULTS[leaf.action])}
 
 
-def brokers(fault: FaultSpec) -> int:
-    """Return the number of brokers that an embedded Kafka needs for this plan."""
-    return max((FAULTS[leaf.action].brokers for leaf in fault.leaves if leaf.action in FAULTS), default=1)
+def brokers(spec: RunSpec) -> int:
+    """Return the number of brokers of an embedded Kafka: as many as the plan needs. Beside a cluster these are three,
+    unless the plan strikes the only broker or puts a proxy before it."""
+    kinds = [FAULTS[leaf.action] for leaf in spec.fault.leaves if leaf.action in FAULTS]
+    needed = max((kind.brokers for kind in kinds), default=1)
+    wants_one = "kafka" in links(spec.fault) or any(kind.family == "kafka" for kind in kinds)
+    return max(needed, len(BROKERS)) if workers_of_master(spec.master) and not wants_one else needed
 
 
 def own_disks(fault: FaultSpec) -> set[str]:

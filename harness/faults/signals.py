@@ -118,10 +118,10 @@ class KillHalf(ProcessStrike):
         return "" if left else f"process {listed(self._pids)} is gone"
 
     def holds(self, now: Moment, landed_ms: int) -> bool:
-        return super().holds(now, landed_ms) and bool(now.engine.members())
+        return super().holds(now, landed_ms) and bool(_of_driver(now))
 
     def heal(self, now: Moment) -> None:
-        left = now.engine.members()
+        left = _of_driver(now)
         if left:
             names = ", ".join(f"{Path(m.command[0]).name if m.command else '?'} {m.pid}" for m in left)
             self._rest = f"{names} still ran after {self.hold_ms / 1000:g} s and was killed"
@@ -132,6 +132,10 @@ class KillHalf(ProcessStrike):
     def healed(self, now: Moment) -> str:
         went_on = self._going_on.seen(now)
         return f"{self._rest}; started again, {went_on}" if went_on else ""
+
+
+def _of_driver(now: Moment) -> tuple[Member, ...]:
+    return chosen(now.engine, lambda member: not member.of_cluster)
 
 
 class CrashLoop(ProcessStrike):

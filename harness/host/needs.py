@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.host import cgroup
-from harness.model import EngineManifest, HarnessError, RunSpec
+from harness.model import EngineManifest, HarnessError, RunSpec, workers_of_master
 
 MIB = 1 << 20
 
@@ -49,6 +49,9 @@ class Granted:
 HARNESS = Minimum(memory_bytes=352 * MIB, open_files=256, threads=40)  # with Redis and the fleet
 KAFKA = Minimum(memory_bytes=416 * MIB, open_files=256, threads=110)
 SPARK = Minimum(memory_bytes=512 * MIB, open_files=512, threads=150, native=True)
+# Of a cluster of the run, beside the driver: the master, and each worker with its executor (peaks of a small run).
+MASTER = Minimum(memory_bytes=224 * MIB, threads=60)
+WORKER = Minimum(memory_bytes=640 * MIB, open_files=512, threads=150, native=True)
 JVM = Minimum(native=True)  # an engine with no other known needs
 DEFAULT_RUN = HARNESS + KAFKA + SPARK
 
@@ -60,6 +63,10 @@ def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
     need = HARNESS
     for _ in range(0 if spec.kafka else brokers):
         need += KAFKA
+    if workers := workers_of_master(spec.master):
+        need += MASTER
+    for _ in range(workers):
+        need += WORKER
     return need + (SPARK if manifest.on_spark else JVM if manifest.on_jvm else Minimum())
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from harness.model import Required, RunSpec
 from harness.util.texts import many
 
@@ -26,6 +28,7 @@ WHAT: Mapping[Required, str] = {
     "late": "an event after the watermark",
     "delayed": f"an event that comes {LONG_MS // 1000} s late",
     "outgrown-state": "a state that exceeds its limit",
+    "full-window": "a full window in the state when the engine is killed",
     "backlog": "a backlog larger than a usual batch",
     "burst": "a burst in the load",
     "history": "older events in files",
@@ -49,6 +52,11 @@ def bound_of_state(spec: RunSpec) -> int | None:
     """
     bound, provider = spec.conf.get(BOUND, ""), spec.conf.get(PROVIDER, "RocksDB")
     return int(bound) * MIB if bound and "RocksDB" in provider else None
+
+
+def full_window_ms(length_ms: int, spec: RunSpec) -> int:
+    """Return the event time after which the state holds a full window, and older events may leave it."""
+    return length_ms + spec.watermark_ms
 
 
 def in_a_second(spec: RunSpec) -> float:
@@ -77,6 +85,28 @@ def _outgrown(case: RunFacts) -> str:
     return "" if most > bound else f"its state grew to {most / MIB:.1f} MiB, and {bound / MIB:g} MiB is the limit"
 
 
+def _full_window(case: RunFacts) -> str:
+    needed_ms = full_window_ms(case.length_ms, case.spec)
+    for fault in case.faults:
+        seen_ms = _processed_ms(case, fault.at_ms) if fault.landed else needed_ms
+        if seen_ms < needed_ms:
+            return (
+                f"at {fault.spec.text} the engine had processed {seen_ms / 1000:.1f} s of event time, where a window "
+                f"and its lateness are {needed_ms / 1000:g} s"
+            )
+    return ""
+
+
+def _processed_ms(case: RunFacts, at_ms: int) -> int:
+    """Return the span of event time that the engine had reported as processed by then."""
+    told = max((line for line in case.told if line.at_ms <= at_ms), key=lambda line: line.at_ms, default=None)
+    if told is None:
+        return 0
+    ends = np.array([told.offsets.get(partition, 0) for partition in range(case.spec.tape.partitions)])
+    times_ms = case.events.time_ms[case.events.offset < ends[case.events.partition]]
+    return int(np.ptp(times_ms)) if len(times_ms) else 0
+
+
 def _backlog(case: RunFacts) -> str:
     usual = max(in_a_second(case.spec), _usual_batch(case))
     if case.waiting > usual:
@@ -94,5 +124,6 @@ MET: Mapping[Required, Callable[[RunFacts], str]] = {
     "late": _late,
     "delayed": _delayed,
     "outgrown-state": _outgrown,
+    "full-window": _full_window,
     "backlog": _backlog,
 }

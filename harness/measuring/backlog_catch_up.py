@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.judging.stored_run import StoredRun
-from harness.measuring.cost import ENGINE
+from harness.measuring.cost import ENGINE, resources_of
 from harness.measuring.measurement import CatchUp, Lack, Quantity, Reconfiguration
 from harness.measuring.settling import BEHIND_S, CALM_S, FEWEST_S, band, settled
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind, of_changes
-from harness.rundir.missing_evidence import unless_missing
 
 # The end of the load defines the steady level; a value reached only there was not seen to last.
 STEADY_SHARE = 1 / 3
@@ -122,7 +121,7 @@ def _done(lines: Lines, at_s: float) -> float:
 
 def _cpu_s_per_million(run: StoredRun, lines: Lines, started_s: float, caught_up: Quantity) -> float | None:
     """Take engine and workers from their start until the catch-up: the start's cost is included."""
-    table = unless_missing(lambda: run.store.read_table("resources.parquet"))
+    table = resources_of(run)
     if table is None or caught_up.value is None:
         return None
     until_ms = run.epoch_ms + (started_s + caught_up.value) * 1000

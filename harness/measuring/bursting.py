@@ -18,7 +18,7 @@ from generators.tape import offered_by
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.measuring import backlog_catch_up
-from harness.measuring.cost import ENGINE, MIB
+from harness.measuring.cost import ENGINE, MIB, resources_of
 from harness.measuring.latency import by_rank
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
@@ -95,7 +95,7 @@ def seen(run: StoredRun, by_second: pa.Table | None) -> Seen:
         largest_ms=_by_second(by_second, "max_ms", seconds) if known else None,
         backlog=backlog_catch_up.to_do(lines, seconds),
         events=_since(unless_missing(lambda: by_rank(run)), epoch_ms) if known else None,
-        memory=_memory(_table(run, "resources.parquet"), epoch_ms),
+        memory=_memory(resources_of(run), epoch_ms),
         checkpoint=_checkpoint(_table(run, "state.parquet"), epoch_ms),
         commits_s=np.array([(line.at_ms - epoch_ms) / 1000 for line in progress_lines(run.store)], dtype=np.float64),
         checkpoints=checkpointing(run),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from generators.tape import offered_by
 from harness.judging.stored_run import StoredRun
-from harness.measuring.cost import ENGINE
+from harness.measuring.cost import ENGINE, resources_of
 from harness.measuring.latency import by_rank, quantiles
 from harness.measuring.latency.ways import Raw
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
@@ -51,7 +51,7 @@ def of_run(run: StoredRun) -> Company | None:
     times_s = [tuple((ms - run.epoch_ms) / 1000 for ms in each) for each in times_ms]
     spans = [*spans_of(times_s, run.spec.tape.load_ms / 1000)]
     events = unless_missing(lambda: by_rank(run))
-    resources = unless_missing(lambda: run.store.read_table("resources.parquet"))
+    resources = resources_of(run)
     turns = tuple(Turn(reads, *span, figures(events, resources, run.epoch_ms, *span)) for reads, span in spans)
     steady = is_steady(offered_by(run.spec.tape))
     return Company(turns, {name: cost(name, turns) if steady else _unknown("the load is not steady") for name in WORDS})

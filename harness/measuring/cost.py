@@ -8,11 +8,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.judging.stored_run import StoredRun
 from harness.measuring.measurement import Cost
+from harness.model import RunSpec, is_remote_master
+from harness.rundir.missing_evidence import unless_missing
 
 PARTS = ("engine", "python workers", "kafka", "redis", "postgresql", "generator", "harness")
 ENGINE = ("engine", "python workers")
 MIB = 1 << 20
+
+
+def elsewhere(spec: RunSpec) -> str:
+    """Return why the cost of the engine is not known; "" if all of its processes were seen."""
+    return (
+        f"the executors belong to {spec.master} and are no processes of this run: only the driver was seen"
+        if is_remote_master(spec.master)
+        else ""
+    )
+
+
+def resources_of(run: StoredRun) -> pa.Table | None:
+    """Return what each part used; None if it was not recorded. An engine whose executors run elsewhere is left out: its
+    driver alone is no cost of it."""
+    table = unless_missing(lambda: run.store.read_table("resources.parquet"))
+    if table is None or not elsewhere(run.spec):
+        return table
+    return table.filter(pc.invert(pc.is_in(table.column("part"), pa.array(ENGINE))))
 
 
 def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:

@@ -41,11 +41,11 @@ def grown(lines: Sequence[Progress], epoch_ms: int) -> Growth | None:
     told = sorted((line for line in lines if line.state_cells > 0), key=lambda line: line.at_ms)
     most = max((line.state_cells for line in told), default=0)
     upwards = [*takewhile(lambda line: line.state_cells < most, told)]
-    commits = tuple(_commit(line, epoch_ms) for line in told[: len(upwards) + 1])
+    commits = tuple(commit_of(line, epoch_ms) for line in told[: len(upwards) + 1])
     return Growth(commits, tuple(_steps(commits))) if commits else None
 
 
-def _commit(line: Progress, epoch_ms: int) -> Commit:
+def commit_of(line: Progress, epoch_ms: int) -> Commit:
     return Commit(
         at_s=(line.at_ms - epoch_ms) / 1000,
         cells=line.state_cells,
@@ -66,15 +66,15 @@ def _steps(commits: Sequence[Commit]) -> Iterator[GrowthStep]:
             yield GrowthStep(
                 cells=own[-1].cells,
                 commits=len(own),
-                state_bytes=_known([each.state_bytes for each in own], max),
-                memory_bytes=_known([each.memory_bytes for each in own], max),
-                took_ms=_known([each.took_ms for each in own], median),
-                written_bytes=_known([each.written_bytes for each in own], median),
+                state_bytes=known_of([each.state_bytes for each in own], max),
+                memory_bytes=known_of([each.memory_bytes for each in own], max),
+                took_ms=known_of([each.took_ms for each in own], median),
+                written_bytes=known_of([each.written_bytes for each in own], median),
             )
         low = high
 
 
-def _known(values: Sequence[int | None], of: Callable[[list[int]], float]) -> int | None:
+def known_of(values: Sequence[int | None], of: Callable[[list[int]], float]) -> int | None:
     known = [value for value in values if value is not None]
     return round(of(known)) if known else None
 

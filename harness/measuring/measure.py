@@ -17,7 +17,17 @@ from harness.evidence.observed import ROWS_AT_ONCE
 from harness.judging import progress_curve
 from harness.judging.stored_run import StoredRun
 from harness.load.certificate import of_load
-from harness.measuring import backlog_catch_up, bursting, company, cost, growth, recovery, steady, table_layout
+from harness.measuring import (
+    backlog_catch_up,
+    bursting,
+    company,
+    cost,
+    growth,
+    recovery,
+    steady,
+    table_layout,
+    window_state,
+)
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, latencies
 from harness.measuring.latency.ends import ONLY_THEN
@@ -123,7 +133,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         return None
     sends = of_load(run.sends)
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
-    lines, resources = Lines(run), unless_missing(lambda: _since_epoch(run, "resources.parquet"))
+    lines, resources = Lines(run), _since_epoch(run, cost.resources_of(run))
     bursts = bursting.of_run(run, latency.by_second if latency else None)
     return Measurement(
         events=events,
@@ -139,6 +149,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
         cost=() if resources is None else cost.costs(resources, events),
+        cost_withheld=cost.elsewhere(run.spec),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),
         steady=None if bursts else _steady(run, table, load_s),  # it tests for a steady state at one rate
@@ -148,6 +159,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         growth=growth.of_run(run),
         company=company.of_run(run),
         table_files=table_layout.of_run(run),
+        window_state=window_state.of_run(run),
     )
 
 
@@ -200,19 +212,20 @@ def _checkpoint_bytes(run: StoredRun) -> int | None:
 
 def _gc_s(run: StoredRun) -> float | None:
     """Take load and drain."""
-    known = _known_of_state(run, "gc_s")
+    known = [] if cost.elsewhere(run.spec) else _known_of_state(run, "gc_s")
     return known[-1] - known[0] if known else None
 
 
-def _since_epoch(run: StoredRun, name: str) -> pa.Table:
+def _since_epoch(run: StoredRun, table: pa.Table | None) -> pa.Table | None:
     """Start at the last sample before the load, because earlier use is no cost of the load."""
-    table, epoch_ms = run.store.read_table(name), run.epoch_ms
-    before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), epoch_ms)).column("at_ms")).as_py()
+    if table is None:
+        return None
+    before = pc.max(table.filter(pc.less_equal(table.column("at_ms"), run.epoch_ms)).column("at_ms")).as_py()
     return table if before is None else table.filter(pc.greater_equal(table.column("at_ms"), before))
 
 
 def _known_of_state(run: StoredRun, name: str) -> list[float]:
-    table = unless_missing(lambda: _since_epoch(run, "state.parquet"))
+    table = _since_epoch(run, unless_missing(lambda: run.store.read_table("state.parquet")))
     return [] if table is None else [value for value in table.column(name).to_pylist() if value is not None]
 
 

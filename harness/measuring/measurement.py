@@ -204,6 +204,26 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class StatePart:
+    """The state in a part of the load, before or after a fault. None: the engine does not report it."""
+
+    name: str
+    commits: int
+    cells: int | None  # of the commit nearest to the fault, like the next one
+    state_bytes: int | None
+    took_ms: int | None  # the median, like the next one
+    written_bytes: int | None
+
+
+@dataclass(frozen=True)
+class WindowState:
+    """The state of a long window, from which older events leave during the load."""
+
+    commits: tuple[Commit, ...]
+    parts: tuple[StatePart, ...]
+
+
+@dataclass(frozen=True)
 class Turn:
     """A part of the load with or without another reader of the results. Times are in seconds since the load start."""
 
@@ -274,6 +294,8 @@ class Measurement:
     growth: Growth | None = None  # None: state was evicted during the load, or its size is not reported
     company: Company | None = None  # None: there was no other reader
     table_files: TableLayout | None = None  # None: the results are in no files of a table
+    window_state: WindowState | None = None  # None: no full window is required, or its size is not reported
+    cost_withheld: str = ""  # why the cost of the engine is left out; "" if it is not
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

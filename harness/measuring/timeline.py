@@ -24,6 +24,7 @@ from harness.judging.progress_curve import (
     told_before_seen,
 )
 from harness.judging.stored_run import StoredRun
+from harness.measuring import cost
 from harness.measuring.measurement import TIMELINE
 from harness.measuring.stats import Floats
 from harness.model import Progress
@@ -163,7 +164,7 @@ class Lines:
 
     def cpu(self, parts: tuple[str, ...]) -> Floats:
         """Return the CPU use in cores."""
-        table = unless_missing(lambda: self._run.store.read_table("resources.parquet"))
+        table = cost.resources_of(self._run)
         if table is None:
             return self._nothing()
         used = [self._cpu_of(table.filter(pc.equal(table.column("part"), part))) for part in parts]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,7 +33,8 @@ ENGINE, WORKERS, HARNESS = "engine", "python workers", "harness"
 RESOURCES = ("at_ms", "part", "cpu_user_s", "cpu_system_s", "rss_bytes")
 STATE = ("at_ms", "checkpoint_bytes", "gc_s")
 
-Roots = Callable[[], Mapping[str, int]]  # part -> pid of its child; a part that runs elsewhere is absent
+# part -> pids of its children; a part that runs elsewhere is absent
+Roots = Callable[[], Mapping[str, Sequence[int]]]
 
 
 class Accounting:
@@ -113,7 +114,7 @@ class Processes:
                     self._strangers.add(pid)
 
     def _learn_roots(self) -> None:
-        for part, pid in self._roots().items():
+        for part, pid in ((part, pid) for part, pids in self._roots().items() for pid in pids):
             if self._parts.get(pid) != part:
                 self._parts[pid] = part
                 self._strangers.discard(pid)

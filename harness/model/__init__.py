@@ -23,6 +23,7 @@ from harness.model.manifest import (
     SinkClaim,
     WindowKey,
 )
+from harness.model.master import LOCAL_MASTER, MOST_WORKERS, is_remote_master, servers_of_master, workers_of_master
 from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
 from harness.model.results import Change, Expiring

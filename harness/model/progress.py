@@ -40,3 +40,4 @@ class Checkpoint:
     size_bytes: int
     in_flight_bytes: int = 0  # of data that was in transit between two tasks
     failed: bool = False
+    written_bytes: int | None = None  # less than its size if it refers to an older one; None: not reported

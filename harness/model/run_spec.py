@@ -14,7 +14,9 @@ from harness.model.times import EVENT_TIME, Time
 DEFAULT_SCENARIO = "ad-impressions"
 Client = Literal["confluent", "kafka-python"]
 # The conditions that a scenario may require (harness/judging/scenario_conditions.py).
-Required = Literal["late", "delayed", "outgrown-state", "backlog", "burst", "history", "backfill", "states", "readers"]
+Required = Literal[
+    "late", "delayed", "outgrown-state", "full-window", "backlog", "burst", "history", "backfill", "states", "readers"
+]
 Cut = Literal["offset", "time"]  # how to split files from Kafka, if older events are in files
 
 

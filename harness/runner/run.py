@@ -415,7 +415,14 @@ class Run:
     def _notes(self) -> tuple[str, ...]:
         """Return survivable problems. A fatal lack of memory is in the engine's report already."""
         killed = "" if list(self.store.history("gone")) else self.abort_causes.killed_for_memory()
-        return (*self.engine.notes(), *filter(None, [killed]), *self.world.stays())
+        return (*self._restarts(), *self.engine.notes(), *filter(None, [killed]), *self.world.stays())
+
+    def _restarts(self) -> Iterator[str]:
+        """Tell of the engine's own ends after which it was started again, as a service manager does."""
+        codes = [str(each["exit_code"]) for each in self.store.history("restart")]
+        if codes:
+            times = many(len(codes), "time")
+            yield f"it ended by itself {times} and was started again (exit code {', '.join(codes)})"
 
     # Helpers of the steps.
 

@@ -467,9 +467,15 @@ def _unmet() -> Iterator[Planted]:
     yield "a state that never outgrew its bound", about("outgrown-state", told=_told(state_bytes=8 * MIB))
     yield "a state of which nobody tells how large it is", about("outgrown-state")
     yield "a state that outgrew its bound", about("outgrown-state", told=_told(state_bytes=8 * MIB + 1))
+    yield "a kill before a full window and its lateness were processed", about("full-window", faults=_struck(20_000))
+    yield "a kill after a full window and its lateness", about("full-window", faults=_struck(21_000))
     yield "a backlog of less than a second of the load", about("backlog", waiting=10)
     yield "a backlog that is smaller than a usual batch", about("backlog", waiting=100, told=_told(rows=100))
     yield "a backlog that is larger than a usual batch", about("backlog", waiting=101, told=_told(rows=100))
+
+
+def _struck(after_ms: int) -> tuple[FaultReport, ...]:
+    return (replace(LANDED, at_ms=EPOCH_MS + after_ms),)
 
 
 def _told(**values: int) -> tuple[Progress, ...]:
@@ -596,6 +602,7 @@ PARTS: Mapping[str, Callable[[], Iterable[Planted]]] = {
     "places": places.planted,
     "rows": rows.planted,
     "readers": readers.planted,
+    "week": readers.of_a_week,
     "joins": joins.planted,
     "late_reads": late_reads.planted,
 }

@@ -1,6 +1,7 @@
-"""Planted mistakes of `readers_distinct`: different articles in a window of 60 panes.
+"""Planted mistakes of `readers_distinct` and `readers_week`: different articles in a window of 60 panes, and of 28.
 
-Each is a way to combine panes. A mistake is made in the events, as by a job, and the results are folded from them.
+Each is a way to combine panes, or to keep them in a state. A mistake is made in the events, as by a job, and the
+results are folded from them.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from dataclasses import replace
 import numpy as np
 
 from harness.evidence.ledger import Ledger
-from harness.evidence.observed import Observed, folded
+from harness.evidence.observed import LogEvents, Observed, folded
 from harness.judging import times
 from harness.judging.checks.case import RunFacts
+from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import Events, events, honest_run, in_cells, of_question, once
 from workloads.base import Ints, Oracle
 from workloads.declared.codec import column_of
 from workloads.shipped import shipped
 
-READERS = "readers_distinct"
+READERS, WEEK = "readers_distinct", "readers_week"
 LENGTH_MS, STEP_MS = 60_000, 1_000
+SLIDE_MS = 3_000  # of a week
+TIMES_AS_LONG = 3  # a week's events last 180 s
+RESTARTED_MS = EPOCH_MS + 120_000  # when a week was in the state
 READER, ARTICLE = column_of("reader"), column_of("article")
 
 
@@ -64,6 +69,38 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     )
     yield "a window that is not cleared for the next one", articles(_so_far(sent, oracle, log.cell))
     yield "articles by a sketch", articles(Ledger({cell: max(1, n + cell % 3 - 1) for cell, n in right.items()}))
+
+
+@once
+def of_a_week() -> Iterator[tuple[str, RunFacts]]:
+    spec = of_question(WEEK, shipped(WEEK).declaration)
+    sent = events(spec.tape)
+    sent = {**sent, times.OWN: EPOCH_MS + TIMES_AS_LONG * (sent[times.OWN] - EPOCH_MS)}
+    honest = honest_run(spec, sent)
+    oracle, log, right = honest.oracle, honest.events, honest.log_ledger
+
+    def showing(counts: Ledger) -> RunFacts:
+        return replace(honest, observed=Observed(counts, ()))
+
+    yield "a week, all of it right", honest
+
+    old = log.time_ms - oracle.begins_ms(log.cell)
+    yield "reads that left the state a slide early", showing(folded(oracle, log, old >= SLIDE_MS))
+    moved = in_cells({**sent, times.OWN: sent[times.OWN] + SLIDE_MS}, oracle)
+    after = moved.only((moved.time_ms - oracle.begins_ms(moved.cell) < SLIDE_MS) & np.isin(moved.cell, log.cell))
+    yield "reads that left the state a slide late", showing(folded(oracle, LogEvents.joined((log, after))))
+
+    is_open, is_old = log.closes_ms > RESTARTED_MS, log.time_ms < RESTARTED_MS
+    yield "a week's state, lost at a restart", showing(folded(oracle, log, ~(is_open & is_old)))
+    of_last_slide = is_old & (log.time_ms >= RESTARTED_MS - SLIDE_MS)
+    yield "a state of a slide before the restart", showing(folded(oracle, log, ~(is_open & of_last_slide)))
+    again = {
+        cell: n for cell, n in folded(oracle, log, is_open & of_last_slide).items() if not _is_articles(cell, oracle)
+    }
+    yield "reads that a restored state has, counted once more", showing(right + Ledger(again))
+    parts = (folded(oracle, log, is_open & is_old), folded(oracle, log, is_open & ~is_old))
+    both = {cell: sum(part.count(cell) for part in parts) for cell in parts[0] if _is_articles(cell, oracle)}
+    yield "articles of a restored state, added to those since", showing(Ledger({**dict(right.items()), **both}))
 
 
 def _is_articles(cell: int, oracle: Oracle) -> bool:

@@ -38,6 +38,13 @@ class Embedded(ABC, Generic[Address]):
             raise HarnessError(f"The embedded {self.name} has no process before it is started.")
         return self._child
 
+    def children(self) -> tuple[Child, ...]:
+        """Return all of its processes; what they started is below them."""
+        return (self._child,) if self._child else ()
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(child.pid for child in self.children())
+
     def start(self) -> Address:
         """Return when the server answers by its own protocol. Clean up after a failed start."""
         try:

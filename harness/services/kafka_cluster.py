@@ -43,6 +43,9 @@ class EmbeddedCluster(EmbeddedKafka):
         self.brokers = {}
         super().stop()
 
+    def children(self) -> tuple[Child, ...]:
+        return (*super().children(), *self.brokers.values())
+
     def restart_broker(self, node: int) -> None:
         """Restart a broker that has ended, on its data and at its port. It answers once its replicas are in sync."""
         if self.brokers[node].alive():

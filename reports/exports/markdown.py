@@ -109,6 +109,8 @@ def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
     yield from ((f"latency, {each.way}", _quantiles(each, outage)) for each in m.latency)
     if m.outside_ends:
         yield f"latency {outside.NAME}", outside.clause(m.outside_ends, outage).removeprefix(f"{outside.NAME} ")
+    if m.cost_withheld:
+        yield "cost, engine", f"withheld: {m.cost_withheld}"
     yield from ((f"cost, {each.part}", _cost(each, m.offered_per_s)) for each in m.cost)
 
 

@@ -33,6 +33,7 @@ from reports.sections import (
     table_layout,
     timeline,
     times,
+    window_state,
     wrong,
 )
 
@@ -57,6 +58,7 @@ SECTIONS: tuple[Maker, ...] = (
     Maker("backlog", "Backlog", backlog.section, speed=True),
     Maker("bursts", "Bursts", bursts.section, speed=True),
     Maker("growth", "A growing state", growth.section, speed=True),
+    Maker("window-state", "State of the window", window_state.section, speed=True),
     Maker("company", "Another reader", company.section, speed=True),
     Maker("recovery", "Recovery", recovery.section),
     Maker("latency", "Latency by percentile", latency.section, speed=True),

@@ -43,6 +43,8 @@ def _bar(each: Cost) -> cost.Bar:
 
 
 def _text(measurement: Measurement) -> Iterator[str]:
+    if measurement.cost_withheld:
+        yield f"The engine's cost is withheld: {measurement.cost_withheld}."
     yield "Whole process trees with ended children, from the first event until all was drained, and the peak memory."
     if measurement.checkpoint_bytes is not None:
         yield f"The checkpoint grew to {measurement.checkpoint_bytes / 2**20:,.1f} MiB."

@@ -30,6 +30,7 @@ SOURCES = sorted(path for part in ("harness", "reports", "workloads") for path i
 WORD = re.compile(r"[a-z][a-z'-]+")
 # Blocks that come from no run, and what holds them.
 HELD_ELSEWHERE = {
+    "bench --locality": "tests/quick/tools/test_locality.py",
     "audit": "results that others publish; docs/evidence/audit.md names them",
     "doctor": "below",
     "workload check": "test_own_question.py",

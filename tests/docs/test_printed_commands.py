@@ -25,6 +25,7 @@ from harness.cli import app, docs, doctor, own_tests
 from harness.drivers import chaos, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
+from harness.engines.spark import executors
 from harness.experiments.gating import baseline, history
 from harness.host import cgroup, pinning
 from harness.install import environment, jvm
@@ -45,6 +46,7 @@ from tests.quick.experiments.test_baseline import of_reference
 from tests.quick.experiments.test_gate import measured
 from tests.quick.histories import many
 from tools.bench import bench
+from tools.locality import locality
 from tools.search_proof import proof
 
 RUN = "runs/20261122-102030-calm-spark"
@@ -219,12 +221,19 @@ def reader(prepared, tmp_path, monkeypatch):
     for module in (external, doctor):
         monkeypatch.setattr(module, "connect", nullcontext)
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
+    monkeypatch.setattr(executors, "reach", lambda _: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
     monkeypatch.setattr(warm, "archives_of", lambda *_: warm.Archives(None, None))
     # What would start something says so; other processes would not.
-    for owner, name in ((RealWorld, "open"), (FakeWorld, "open"), (EmbeddedKafka, "start"), (proof, "prove")):
+    for owner, name in (
+        (RealWorld, "open"),
+        (FakeWorld, "open"),
+        (EmbeddedKafka, "start"),
+        (proof, "prove"),
+        (locality, "measure"),
+    ):
         monkeypatch.setattr(owner, name, begins)
     monkeypatch.setattr(bench, "spawn", begins)
     monkeypatch.setattr(docs, "build_site", begins)

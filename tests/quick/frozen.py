@@ -116,8 +116,10 @@ def tapes() -> Lines:
     yield f"the run of no flags: {Schedule(usual.tape).load.digest()}"
 
 
-# Files, states, a second batch, readers, much state, bursts that last longer.
-ASK_FOR_MORE = ("backfill", "big-state", "bootstrap", "bursts", "history", "readers", "square-wave", "state")
+# Files, states, a second batch, readers, much state, bursts that last longer, a long window.
+ASK_FOR_MORE = (
+    *("backfill", "big-state", "bootstrap", "bursts", "history", "readers", "readers-week", "square-wave", "state"),
+)
 
 
 @cache

@@ -178,9 +178,12 @@ def test_a_compaction_of_iceberg_says_that_it_changes_no_row(iceberg):
 
     assert newest.summary.operation is Operation.REPLACE
     assert (newest.summary["deleted-records"], newest.summary["added-records"]) == ("4", "4")
-    assert not LOGS["iceberg"](iceberg.folder / "counts").has_rows(LOGS["iceberg"](iceberg.folder / "counts").newest())
+    log = LOGS["iceberg"](iceberg.folder / "counts")
+    assert (compacted := log.newest())
+    assert not log.has_rows(compacted)
     iceberg.append()
-    assert LOGS["iceberg"](iceberg.folder / "counts").has_rows(LOGS["iceberg"](iceberg.folder / "counts").newest())
+    assert (appended := log.newest())
+    assert log.has_rows(appended)
 
 
 def test_all_of_the_family_are_tried_here():

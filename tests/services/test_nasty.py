@@ -155,7 +155,7 @@ def test_whose_parent_was_killed_is_dead_too_and_that_is_said(tmp_path, word):
 
 def test_what_a_daemon_uses_is_booked_to_the_engine_and_its_parent_is_not(tmp_path, word):
     child = start("burner", word, tmp_path)
-    processes, books = Processes(lambda: {ENGINE: child.pid}), Books()
+    processes, books = Processes(lambda: {ENGINE: [child.pid]}), Books()
     wait_until(lambda: len(child.members()) == 2, deadline_s=20, what="the daemon")
     members = child.members()
     seen = [each for each in processes.sample() if each.part == ENGINE]

@@ -72,12 +72,14 @@ def lines(over: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def told(checkpoint: Mapping[str, Any]) -> dict[str, int | bool]:
     """Convert a checkpoint to a line. The duration ends when the last task has acknowledged. `in_flight_bytes` were
-    between two tasks: an unaligned checkpoint stores them, and an aligned one waits for them.
+    between two tasks: an unaligned checkpoint stores them, and an aligned one waits for them. An incremental checkpoint
+    writes less than its size.
     """
     return {
         "at": checkpoint["trigger_timestamp"],
         "took_ms": checkpoint["end_to_end_duration"],
         "bytes": checkpoint["state_size"],
         "in_flight_bytes": checkpoint["persisted_data"],
+        "written_bytes": checkpoint["checkpointed_size"],
         "failed": checkpoint["status"] != "COMPLETED",
     }

@@ -38,6 +38,7 @@ CLASS_PATH = "spark.driver.extraClassPath"
 # As on an executor of a cluster. In one JVM Spark survives when a thread runs out of memory, but hangs if that thread
 # was its scheduler.
 ENDS_WITHOUT_HEAP = "-XX:+ExitOnOutOfMemoryError"
+TASKS = "org.apache.spark.scheduler.TaskSetManager"
 STOP_PATIENCE_S = 5.0
 LOT = "logOffset"  # in the offset of a file source: the number of batches of files so far
 COPIED = "rocksdbBytesCopied"  # bytes copied into the checkpoint; Spark does not report them for the heap's store
@@ -72,17 +73,38 @@ def connectors(config: Config) -> dict[str, str]:
     """Return the setting for the connectors. If one JVM does everything they are on its class path, because an archive
     of classes contains none of the jars that Spark loads itself.
     """
-    in_one_jvm = config["master"].partition("[")[0] == "local"
-    return {CLASS_PATH: ":".join(config["jars"])} if in_one_jvm else {"spark.jars": ",".join(config["jars"])}
+    together = in_one_jvm(config["master"])
+    return {CLASS_PATH: ":".join(config["jars"])} if together else {"spark.jars": ",".join(config["jars"])}
+
+
+def in_one_jvm(master: str) -> bool:
+    return master.partition("[")[0] == "local"
+
+
+def is_here(master: str) -> bool:
+    """Return whether all executors are on this machine: those of a local master, or of one that listens here alone."""
+    servers = master.removeprefix("spark://").split(",")
+    return master.startswith("local") or all(
+        server.rpartition(":")[0] in ("127.0.0.1", "localhost", "[::1]") for server in servers
+    )
 
 
 def make_session(config: Config) -> SparkSession:
-    if config["master"].startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if is_here(config["master"]):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # without it, the driver listens on an outside address
     builder = SparkSession.builder.master(config["master"]).appName(f"streamgauge-{config['run']}")
     for key, value in session_settings(config).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if not in_one_jvm(config["master"]):
+        _log_lost_tasks(session)
+    return session
+
+
+def _log_lost_tasks(session: SparkSession) -> None:
+    """Let Spark log each task that it lost and tries again: a warning, which our log level leaves out."""
+    log4j: Any = session._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(TASKS, log4j.Level.WARN)
 
 
 def read_records(session: SparkSession, config: Config) -> DataFrame:

@@ -196,6 +196,13 @@ class RunFacts:
         short = {self.window(d.cell) for d in self.differences_of({Kind.COUNT}) if d.surplus < 0}
         return [d for d in few if self.window(d.cell) in short]
 
+    @property
+    def length_ms(self) -> int:
+        """The length of a window; 0 if windows never close."""
+        closing = np.flatnonzero(self.events.closes_ms != NEVER)[:1]
+        lengths_ms = self.events.closes_ms[closing] - self.oracle.begins_ms(self.events.cell[closing])
+        return int(lengths_ms.sum())
+
     def window(self, cell: int) -> tuple[int, int]:
         """Return the key and field that the cells of all values of one window share."""
         return self.oracle.codes.key(cell) % self.oracle.groups, self.oracle.codes.field(cell)

@@ -14,7 +14,6 @@ from harness.evidence.ledger import Difference, Expectation, Ledger
 from harness.judging.checks.case import Ints, RunFacts, failed
 from harness.model import CheckResult, Outcome
 from harness.util.texts import many
-from workloads.base import NEVER
 
 NAME = "shifted"
 UNLIKE = 0.1  # the share of the wrong cells that a shift may leave unexplained
@@ -71,7 +70,7 @@ def _named(case: RunFacts, by_ms: int, wrong: list[Difference], left: list[Diffe
     by = f"{abs(by_ms) / 1000:g} s"
     step_ms = _step_ms(case)
     steps = f"{_steps(abs(by_ms) // step_ms)} {way} ({by})" if abs(by_ms) % step_ms == 0 else f"{by} {way}"
-    end = ", and a window is as long: the job names windows by their ends" if by_ms == _length_ms(case) else ""
+    end = ", and a window is as long: the job names windows by their ends" if by_ms == case.length_ms else ""
     rest = f"all but {len(left):,} of " if left else "all "
     explains = f"this explains {rest}{many(len(wrong), 'wrong cell')}"
     sentence = f"the results are those of the window {steps}{end}; {explains}"
@@ -86,10 +85,3 @@ def _step_ms(case: RunFacts) -> int:
     """Return the time from one window to the next."""
     begins_ms = np.unique(case.oracle.begins_ms(case.allowed.may.cells))
     return int(np.diff(begins_ms).min()) if len(begins_ms) > 1 else case.spec.window_ms
-
-
-def _length_ms(case: RunFacts) -> int:
-    """Return the length of a window; 0 if windows never close."""
-    closing = np.flatnonzero(case.events.closes_ms != NEVER)[:1]
-    lengths_ms = case.events.closes_ms[closing] - case.oracle.begins_ms(case.events.cell[closing])
-    return int(lengths_ms.sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,17 +13,15 @@ from harness.engines.process import ProcessEngine
 from harness.host import cgroup, cpu_starvation, disk_space
 from harness.host.cpu_starvation import Machine, Threads
 from harness.host.oom_kills import Memory
-from harness.metering.process_sampling import Accounting
+from harness.metering.process_sampling import Accounting, Roots
 from harness.rundir.store import Store
 
 
 class RealHost:
     """See `harness.runner.world.base.Host`. `roots` returns the parts that are our processes, each with its root
-    process; the engine writes below `engines_own`."""
+    processes; the engine writes below `engines_own`."""
 
-    def __init__(
-        self, engine: ProcessEngine, store: Store, engines_own: Path, roots: Callable[[], Mapping[str, int]]
-    ) -> None:
+    def __init__(self, engine: ProcessEngine, store: Store, engines_own: Path, roots: Roots) -> None:
         self._engine, self._store, self._engines_own, self.roots = engine, store, engines_own, roots
         self._accounting: Accounting | None = None
 

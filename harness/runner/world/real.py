@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from harness.host import pinning
 from harness.install import jvm
 from harness.load.fleet import Load
 from harness.metering.clock_steps import ClockWatch
-from harness.model import EngineManifest, KafkaAddress, RedisAddress, RunSpec, redacted
+from harness.model import EngineManifest, KafkaAddress, RedisAddress, RunSpec, is_remote_master, redacted
 from harness.rundir.store import Store
 from harness.runner.world import tables
 from harness.runner.world.fleet import RealFleet
@@ -78,6 +78,8 @@ class RealWorld:
 
     def open(self) -> None:
         self._clock_watch.start()
+        if self._manifest.on_spark and is_remote_master(self._spec.master):
+            self._store.tell("executors", at_ms=self.clock.now_ms(), told=self.engine.prove_executors())
         self._services.start_proxies()
         self._mount_disk()
         if self._manifest.waits_for_services and not self._spec.tape.waits:
@@ -174,9 +176,9 @@ class RealWorld:
         folder.mkdir()
         return folder
 
-    def _roots(self) -> Mapping[str, int]:
-        children = {"engine": self.engine.pid, "generator": self._load.pid}
-        return {**self._services.pids(), **{part: pid for part, pid in children.items() if pid}}
+    def _roots(self) -> Mapping[str, Sequence[int]]:
+        load = [self._load.pid] if self._load.pid else []
+        return {**self._services.pids(), "engine": self.engine.pids(), "generator": load}
 
     def _unserved(self) -> str:
         return (self.servers.gone() or self.servers.refused()) if self.fault.settled() else ""

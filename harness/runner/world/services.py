@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -126,7 +126,7 @@ class Services:
             return kafka_security.external(self._spec.kafka, file)
         link = self.links.get("kafka")
         jars, java, starts = jvm.jars("services"), str(jvm.java()), self._starts.broker
-        if registry.brokers(self._spec.fault) > 1:
+        if registry.brokers(self._spec) > 1:
             if link:
                 raise UsageError(
                     "A plan can put a proxy before Kafka or start three brokers, but not both. Use two runs."
@@ -206,10 +206,10 @@ class Services:
             return bool(client.ping())
         return False
 
-    def pids(self) -> Mapping[str, int]:
+    def pids(self) -> Mapping[str, Sequence[int]]:
         """Return the pids of our own services."""
         services = {"kafka": self.embedded_kafka, "redis": self.embedded_redis, "postgresql": self.embedded_postgres}
-        return {part: service.child.pid for part, service in services.items() if service}
+        return {part: service.pids() for part, service in services.items() if service}
 
     def close(self) -> None:
         for service in (self.embedded_kafka, self.embedded_redis, self.embedded_postgres):

@@ -55,6 +55,8 @@ def test_what_a_run_does_not_start_it_does_not_need():
     assert needed_by() == needs.DEFAULT_RUN
     assert needed_by(kafka="127.0.0.1:9092").memory_bytes == needs.DEFAULT_RUN.memory_bytes - needs.KAFKA.memory_bytes
     assert needed_by(engine="reference").memory_bytes == needs.DEFAULT_RUN.memory_bytes - needs.SPARK.memory_bytes
+    of_cluster = needs.DEFAULT_RUN.memory_bytes + needs.MASTER.memory_bytes + 2 * needs.WORKER.memory_bytes
+    assert needed_by(master="cluster[2]").memory_bytes == of_cluster
     assert needed_by(brokers=3).memory_bytes == needs.DEFAULT_RUN.memory_bytes + 2 * needs.KAFKA.memory_bytes
     assert not needed_by(engine="reference").native
     assert needed_by(engine="kafka-streams").native

@@ -54,7 +54,7 @@ def test_a_process_that_is_gone_keeps_what_was_known_of_it(tmp_path):
 
 def test_a_child_its_descendants_and_the_harness_are_found_and_nobody_else(family, tmp_path):
     (tmp_path / "go").touch()
-    processes = Processes(lambda: {"engine": family.pid})
+    processes = Processes(lambda: {"engine": [family.pid]})
     found = {}
 
     def two_of_it():
@@ -75,7 +75,7 @@ def test_python_below_a_jvm_is_a_worker_and_a_python_driver_is_not(tmp_path):
     sleep = f"{sys.executable} -c 'import time; time.sleep(60)'"
     driver = f"import subprocess; subprocess.run([{str(tmp_path / 'java')!r}, '-c', {sleep + ' & wait'!r}])"
     child = spawn([sys.executable, "-c", driver], name="spark", log=tmp_path / "spark.log")
-    processes = Processes(lambda: {ENGINE: child.pid})
+    processes = Processes(lambda: {ENGINE: [child.pid]})
     seen = {}
 
     def all_three():
@@ -93,7 +93,7 @@ def test_python_below_a_jvm_is_a_worker_and_a_python_driver_is_not(tmp_path):
 
 def test_what_a_short_lived_grandchild_used_is_in_the_run(family, tmp_path):
     store = Store.create(tmp_path, "run")
-    accounting = Accounting(lambda: {"engine": family.pid}, tmp_path, store)
+    accounting = Accounting(lambda: {"engine": [family.pid]}, tmp_path, store)
     accounting.start()
     (tmp_path / "go").touch()
     wait_until(lambda: "done" in family.tail(1), deadline_s=60, what="the grandchild's end")
@@ -115,7 +115,7 @@ def test_a_part_that_is_gone_is_no_trouble(tmp_path):
     child = spawn([sys.executable, "-c", ""], name="short", log=tmp_path / "short.log")
     child.kill_group()
 
-    assert {each.part for each in Processes(lambda: {"engine": child.pid}).sample()} == {HARNESS}
+    assert {each.part for each in Processes(lambda: {"engine": [child.pid]}).sample()} == {HARNESS}
 
 
 def test_the_bytes_of_a_folder(tmp_path):

@@ -121,7 +121,7 @@ def test_a_good_run_shows_its_verdict_three_numbers_and_every_section(good):
     assert page.numbers[1].note.startswith("withheld: for 12 s of the load's")
     assert [section.missing for section in page.sections] == [()] * len(page.sections)
     unlike = {"wrong", "seam", "seam-output", "backfill", "times", "backlog", "bursts", "growth", "state", "company"}
-    unlike |= {"table-files"}
+    unlike |= {"table-files", "window-state"}
     assert ids_of(good) == [maker.id for maker in SECTIONS if maker.id not in unlike]
     html = (good.path / "report.html").read_text()
     assert html.index("PASS") < html.index("41,234") < html.index('id="timeline"')

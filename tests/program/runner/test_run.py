@@ -210,6 +210,8 @@ def test_an_engine_that_stops_again_and_again_is_started_after_growing_pauses_an
         assert after - before >= pause_s * 1000
     assert verdict.outcome is Outcome.FAIL
     assert set(verdict.words) & {"crashed", "stuck"}, verdict.sentence
+    notes = [note for entry in store.history("closed") for note in entry["notes"]]
+    assert any(note.startswith(f"it ended by itself {len(ends)} times and was started again") for note in notes), notes
 
 
 class Away(FakeWorld):

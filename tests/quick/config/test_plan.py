@@ -15,6 +15,8 @@ from harness.model import DEFAULT_SCENARIO, RunSpec, SinkClaim, UsageError
 from tests.quick.cases import SPEC as RUN
 from workloads import shipped
 
+ON_CLUSTER = {"master": "spark://m:7077", "kafka": "k:9092", "redis": "redis://r:6379/0", "checkpoint": "/shared"}
+
 
 def resolve(flags=None, scenario=None):
     return plan.resolve("test", scenario or {}, flags or {}, manifest.load)[0]
@@ -103,6 +105,16 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"engine": "SPARC"}, ["'SPARC'", "(nearest: 'spark')"]),
         ({"seam": "offst"}, ["is expected (nearest: 'offset')"]),
         ({"master": "yarn"}, ["--kafka, --redis, --checkpoint"]),
+        ({"master": "spark://127.0.0.1:7077", "backfill": "spark-batch"}, ["backfill", "no processes of either"]),
+        ({"cluster": 2, "backfill": "spark-batch"}, ["backfill", "executors of cluster[2]"]),
+        ({"cluster": 2, "master": "local[2]"}, ["cluster = 2", "master = 'local[2]'", "Leave one of them out"]),
+        ({"cluster": 2, "engine": "reference"}, ["cluster is one of Spark", "reference"]),
+        ({"cluster": 17}, ["cluster = 17", "from 1 to 16"]),
+        ({"master": "cluster[17]"}, ["cluster = 17", "at most 16 workers"]),
+        ({**ON_CLUSTER, "engine": "spark-postgresql"}, ["also give --sql"]),
+        ({**ON_CLUSTER, "redis": "redis://localhost:6379/0"}, ["--redis names a loopback address"]),
+        (ON_CLUSTER, ["whose executors connect to the driver", "--conf spark.driver.host=ADDRESS"]),
+        ({**ON_CLUSTER, "conf": {"spark.driver.host": "0.0.0.0"}}, ["no address", "spark.driver.bindAddress=0.0.0.0"]),
         ({"campaigns": 100_000, "window": "1ms"}, ["cells"]),
         ({"probes": -1}, ["probes = -1", "from 0"]),
         ({"window": "10ms"}, ["probes = 300", "30,000 records a second", "Lower probes"]),
@@ -128,6 +140,25 @@ def test_disorder_beyond_the_watermark_needs_leave_to_drop():
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[8]", "local[2,4]", "local-cluster[2, 1, 1024]"])
 def test_what_spark_takes_as_a_local_master_may_be_said(master):
     assert resolve({"master": master}).master == master
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"master": "spark://127.0.0.1:7077"},
+        {"master": "spark://localhost:7077,[::1]:7077"},
+        {**ON_CLUSTER, "conf": {"spark.driver.host": "10.0.0.5"}},
+        {**ON_CLUSTER, "master": "k8s://https://api:6443", "conf": {"spark.driver.host": "10.0.0.5"}},
+    ],
+)
+def test_a_cluster_on_this_machine_needs_nothing_and_one_elsewhere_the_address_of_the_driver(given):
+    assert resolve(given).master == given["master"]
+
+
+def test_a_cluster_of_the_run_is_a_master_of_its_own():
+    assert resolve({"cluster": 2}).master == resolve({"master": "cluster[2]"}).master == "cluster[2]"
+    assert resolve(flags={"cluster": "3"}, scenario={"cluster": 2}).master == "cluster[3]"
+    assert resolve().master == "local[*]"
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "0 ms"])

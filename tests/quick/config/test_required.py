@@ -24,6 +24,7 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
     "readers-late": ({"disorder": "none"}, "needs an event after the watermark"),
     "enrichment-late": ({"disorder": "mobile"}, "needs an event that comes 10 s late, and disorder = 'mobile' reaches"),
     "big-state": ({"rate": "1000"}, "at most about 31,500 cells need less than 3.8 MiB, where 8 MiB is the limit"),
+    "readers-week": ({"backlog": "5s"}, "all events are from 89 s, where a window and its lateness are 94 s"),
     "catchup": ({"backlog": "900ms"}, "9,027 events would wait, which is less than a second of the load"),
     "bursts": ({"profile": "steady"}, "needs a burst in the load, and the profile has none"),
     "square-wave": ({"profile": {"kind": "burst", "factor": 1.9}}, "needs a burst in the load"),
@@ -36,7 +37,7 @@ WITHOUT: dict[str, tuple[dict[str, Any], str]] = {
 # They are about a rate, a kill or a control: a check of its own judges whether there was one.
 ABOUT_NOTHING_ELSE = {
     *("ad-impressions", "calm", "steady", "yahoo", "enrichment", "enrichment-calm", "etl", "etl-calm"),
-    *("capping", "capping-calm", "readers-distinct", "readers-join", "readers-join-calm"),
+    *("capping", "capping-calm", "readers-distinct", "readers-join", "readers-join-calm", "readers-week-calm"),
     *("pattern", "pattern-calm", "top-pages", "top-pages-calm"),
     *("page-visits", "page-visits-sessions-calm"),
 }

@@ -118,8 +118,27 @@ def drive(text: str, server: Any, log: Any) -> FaultReport:
 
 
 def test_only_plans_that_need_three_brokers_get_them():
-    assert brokers(parse("kafka-kill@now; kill@now")) == 1
-    assert {brokers(parse(f"kill@now; {each.name}@now")) for each in KINDS} == {3}
+    assert of_plan("kafka-kill@now; kill@now") == 1
+    assert {of_plan(f"kill@now; {each.name}@now") for each in KINDS} == {3}
+
+
+@pytest.mark.parametrize(
+    ("plan", "count"),
+    [
+        ("none", 3),
+        ("kill-worker@now", 3),
+        ("net-latency@now", 3),
+        ("kafka-leader-change@now", 3),
+        ("kafka-kill@now", 1),
+        ("net-latency(link=kafka)@now", 1),
+    ],
+)
+def test_beside_a_cluster_there_are_three_unless_one_is_struck(plan, count):
+    assert of_plan(plan, "cluster[2]") == count
+
+
+def of_plan(text, master="local[*]"):
+    return brokers(replace(SPEC, fault=parse(text), master=master))
 
 
 def test_a_leader_is_killed_others_lead_and_it_comes_back(cluster, replicas):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.measuring.worth import Behind
 from harness.model import FaultReport
 from harness.rundir.store import Store
 from harness.selftest.runs import fake_run
+from tests.quick.cases import SPEC
 
 SECONDS = 60
 
@@ -104,7 +106,7 @@ def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(tmp_path, 
 
 def test_what_catching_up_cost_is_what_engine_and_workers_used_until_then(tmp_path):
     store = Store.create(tmp_path, "behind")
-    run: Any = SimpleNamespace(store=store, epoch_ms=1000)
+    run: Any = SimpleNamespace(store=store, epoch_ms=1000, spec=SPEC)
     processed = Curve(np.array([10.0, 20.0]), np.array([500_000.0, 900_000.0]), np.zeros(2))
     lines: Any = SimpleNamespace(processed=processed)
     assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(8.0)) is None
@@ -117,3 +119,5 @@ def test_what_catching_up_cost_is_what_engine_and_workers_used_until_then(tmp_pa
 
     assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(8.0)) == pytest.approx(12.0)
     assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(None, lack=Lack.NEVER)) is None
+    run.spec = replace(SPEC, master="spark://127.0.0.1:7077")  # the executors were not seen
+    assert backlog_catch_up._cpu_s_per_million(run, lines, 2.0, Quantity(8.0)) is None

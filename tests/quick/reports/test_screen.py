@@ -235,6 +235,12 @@ def test_every_figure_says_how_it_was_measured():
     assert line(lines, "steady").startswith("  steady   no from 1234 s to 5678 s of the load: it grew")
 
 
+def test_a_cost_that_was_not_seen_is_withheld_with_the_reason():
+    lines = screen.lines(result(replace(MEASURED, cost=(), cost_withheld="only the driver was seen")))
+
+    assert line(lines, "cost") == "  cost     withheld: only the driver was seen"
+
+
 def test_without_probes_all_events_are_matched_and_the_tail_says_what_it_is():
     lines = screen.lines(result(replace(MEASURED, latency=MEASURED.latency[1:])))
 

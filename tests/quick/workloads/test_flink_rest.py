@@ -24,6 +24,7 @@ def checkpoint(number: int, status: str = "COMPLETED", *, savepoint: bool = Fals
         "end_to_end_duration": 10 * number,
         "state_size": 1000 + number,
         "persisted_data": kept,
+        "checkpointed_size": 500 + number,
     }
 
 
@@ -66,9 +67,11 @@ def told(folder):
 def test_each_checkpoint_is_told_once_and_when_it_is_over(tmp_path, settings, history):
     log = CheckpointLog({"progress_path": str(tmp_path / "progress.jsonl")}, settings)
     log.take(JOB)
-    assert [(each["at"], each["took_ms"], each["in_flight_bytes"]) for each in told(tmp_path)] == [
-        (1_763_700_001_000, 10, 0),
-        (1_763_700_002_000, 20, 77),
+    assert [
+        (each["at"], each["took_ms"], each["in_flight_bytes"], each["written_bytes"]) for each in told(tmp_path)
+    ] == [
+        (1_763_700_001_000, 10, 0, 501),
+        (1_763_700_002_000, 20, 77, 502),
     ]
 
     history[:] = [checkpoint(5, savepoint=True), checkpoint(4, "FAILED"), checkpoint(3), checkpoint(2, kept=77)]

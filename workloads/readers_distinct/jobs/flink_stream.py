@@ -12,7 +12,7 @@ from pyflink.common import Row, Types
 from pyflink.datastream import DataStream, KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
-from workloads.jobs.reads import LENGTH_MS, STEP_MS, pane_of
+from workloads.jobs.reads import Sliding
 
 LAST_MS = 1  # a window is over when the watermark is its last millisecond
 COUNTED = Types.ROW_NAMED(
@@ -23,6 +23,9 @@ COUNTED = Types.ROW_NAMED(
 class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no types here
     """The open windows of a reader."""
 
+    def __init__(self, windows: Sliding) -> None:
+        self._windows = windows
+
     def open(self, runtime_context: RuntimeContext) -> None:
         panes = MapStateDescriptor("articles", Types.STRING(), Types.PICKLED_BYTE_ARRAY())
         self._articles = runtime_context.get_map_state(panes)  # article -> panes in which it was read
@@ -31,9 +34,10 @@ class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
         _, article, read_at, _ = value
-        pane = pane_of(read_at)
-        ends = max(pane, pane_of(max(0, ctx.timer_service().current_watermark() + 1))) + STEP_MS
-        if ends <= pane + LENGTH_MS:
+        pane = self._windows.pane_of(read_at)
+        now = self._windows.pane_of(max(0, ctx.timer_service().current_watermark() + 1))
+        ends = max(pane, now) + self._windows.slide_ms
+        if ends <= pane + self._windows.length_ms:
             self._reads.put(pane, (self._reads.get(pane) or 0) + 1)
             self._articles.put(article, (self._articles.get(article) or frozenset()) | {pane})
             self._wait_for(ends, ctx)
@@ -43,15 +47,15 @@ class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
         ends = timestamp + LAST_MS
         if self._next.value() != ends:  # a read came meanwhile whose first window ends earlier
             return
-        opens = ends - LENGTH_MS
+        opens = ends - self._windows.length_ms
         reads = sum(count for pane, count in self._reads.items() if opens <= pane < ends)
         articles = sum(any(opens <= pane < ends for pane in panes) for panes in self._articles.values())
         yield Row(ctx.get_current_key(), opens, reads, articles)
-        self._forget(opens + STEP_MS)
+        self._forget(opens + self._windows.slide_ms)
         self._next.clear()
         if not self._reads.is_empty():
             oldest = min(self._reads.keys())
-            self._wait_for(max(ends, oldest) + STEP_MS, ctx)
+            self._wait_for(max(ends, oldest) + self._windows.slide_ms, ctx)
 
     def _wait_for(self, ends: int, ctx: KeyedProcessFunction.Context) -> None:
         before = self._next.value()
@@ -69,6 +73,6 @@ class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
                 self._articles.remove(article)
 
 
-def counted(reads: DataStream) -> DataStream:
+def counted(reads: DataStream, windows: Sliding) -> DataStream:
     """Count windows of reads: rows of reader, article and time."""
-    return reads.key_by(lambda read: read[0], Types.STRING()).process(Windows(), COUNTED)
+    return reads.key_by(lambda read: read[0], Types.STRING()).process(Windows(windows), COUNTED)

@@ -14,7 +14,7 @@ import redis
 
 from workloads.jobs import plain_process
 from workloads.jobs.progress_log import now_ms
-from workloads.jobs.reads import ARTICLES, READS, Reads, pane_of, windows_of
+from workloads.jobs.reads import ARTICLES, MINUTE, READS, Reads, Sliding
 from workloads.jobs.redis_results import connect, key_of, write_fields
 from workloads.jobs.run_config import read_config
 
@@ -35,8 +35,9 @@ decode = msgspec.json.Decoder(Read).decode
 class Readers:
     """The reads of all readers, and what Redis does not have yet."""
 
-    def __init__(self) -> None:
-        self.of: dict[str, Reads] = defaultdict(Reads)
+    def __init__(self, windows: Sliding = MINUTE) -> None:
+        self._windows = windows
+        self.of: dict[str, Reads] = defaultdict(lambda: Reads(windows))
         self.added: dict[str, list[str]] = defaultdict(list)
         self.changed: dict[str, set[int]] = defaultdict(set)  # panes
         self.unusable = 0
@@ -47,7 +48,7 @@ class Readers:
         except (msgspec.DecodeError, UnicodeDecodeError):
             self.unusable += 1
             return
-        pane = pane_of(read.read_at)
+        pane = self._windows.pane_of(read.read_at)
         if self.of[read.reader].add(read.article, pane):
             self.added[read.reader].append(f"{pane}:{read.article}")
         self.changed[read.reader].add(pane)
@@ -67,7 +68,7 @@ class Readers:
         for reader, panes in self.changed.items():
             if new := self.added[reader]:
                 transaction.sadd(f"{STATE}{reader}", *new)
-            opened = {opens for pane in panes for opens in windows_of(pane)}
+            opened = {opens for pane in panes for opens in self._windows.holding(pane)}
             for name, counts in ((READS, self.of[reader].reads), (ARTICLES, self.of[reader].articles)):
                 fields = {str(opens): counts[opens] for opens in opened}
                 write_fields(transaction, key_of(name, reader), fields, at_ms)
@@ -75,9 +76,9 @@ class Readers:
         self.changed.clear()
 
 
-def main(config_path: str) -> None:
+def main(config_path: str, windows: Sliding = MINUTE) -> None:
     config = read_config(config_path)
-    plain_process.run(config, connect(config), Readers(), plain_process.value_of)
+    plain_process.run(config, connect(config), Readers(windows), plain_process.value_of)
 
 
 if __name__ == "__main__":

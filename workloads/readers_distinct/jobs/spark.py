@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
-from workloads.jobs.reads import ARTICLES, LENGTH_MS, READS, STEP_MS
+from workloads.jobs.reads import ARTICLES, MINUTE, READS, Sliding
 from workloads.jobs.redis_results import connect, key_of
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
@@ -32,33 +32,33 @@ def reads_of(records: DataFrame) -> DataFrame:
     return whole_events(records, EVENT).withColumn("read_at", F.timestamp_millis("read_at"))
 
 
-def by_window(reads: DataFrame, *keys: str) -> GroupedData:
-    window = F.window("read_at", f"{LENGTH_MS} milliseconds", f"{STEP_MS} milliseconds")
+def by_window(reads: DataFrame, windows: Sliding, *keys: str) -> GroupedData:
+    window = F.window("read_at", f"{windows.length_ms} milliseconds", f"{windows.slide_ms} milliseconds")
     return reads.groupBy(*keys, window.alias("window"))
 
 
-def as_set(reads: DataFrame) -> DataFrame:
+def as_set(reads: DataFrame, windows: Sliding) -> DataFrame:
     """Keep the articles of each reader and window as a set, whose size is the answer."""
-    return _counted(reads, F.size(F.collect_set("article")))
+    return _counted(reads, windows, F.size(F.collect_set("article")))
 
 
-def approximate(reads: DataFrame) -> DataFrame:
+def approximate(reads: DataFrame, windows: Sliding) -> DataFrame:
     """Keep a HyperLogLog++ of each reader and window, with Spark's own standard error of 5 %."""
-    return _counted(reads, F.approx_count_distinct("article"))
+    return _counted(reads, windows, F.approx_count_distinct("article"))
 
 
-def in_two_levels(reads: DataFrame) -> DataFrame:
+def in_two_levels(reads: DataFrame, windows: Sliding) -> DataFrame:
     """Group by the article as well, then count the groups. Spark allows two aggregations in append mode only."""
-    groups = by_window(reads, "reader", "article").agg(F.count("*").alias("times"))
+    groups = by_window(reads, windows, "reader", "article").agg(F.count("*").alias("times"))
     return groups.groupBy("reader", "window").agg(F.sum("times").alias(READS), F.count("*").alias(ARTICLES))
 
 
-def _counted(reads: DataFrame, articles: Column) -> DataFrame:
-    return by_window(reads, "reader").agg(F.count("*").alias(READS), articles.alias(ARTICLES))
+def _counted(reads: DataFrame, windows: Sliding, articles: Column) -> DataFrame:
+    return by_window(reads, windows, "reader").agg(F.count("*").alias(READS), articles.alias(ARTICLES))
 
 
 # By sink: the query, and its output mode.
-WAYS: Mapping[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+WAYS: Mapping[str, tuple[Callable[[DataFrame, Sliding], DataFrame], str]] = {
     "set": (as_set, "update"),
     "two-level": (in_two_levels, "append"),
     "approximate": (approximate, "update"),
@@ -80,10 +80,10 @@ def make_writer(config: Config) -> Writer:
     return write
 
 
-def start_query(session: SparkSession, config: Config) -> StreamingQuery:
+def start_query(session: SparkSession, config: Config, windows: Sliding = MINUTE) -> StreamingQuery:
     reads = reads_of(read_records(session, config)).withWatermark("read_at", f"{config['watermark_ms']} milliseconds")
     query, mode = WAYS[config["sink"]]
-    cells = query(reads).select("reader", F.unix_millis("window.start").alias("opens"), READS, ARTICLES)
+    cells = query(reads, windows).select("reader", F.unix_millis("window.start").alias("opens"), READS, ARTICLES)
     return start(cells, config, make_writer(config), mode)
 
 

@@ -25,10 +25,10 @@ from workloads.jobs.flink_sql import (
     number_of,
     output_topic,
 )
-from workloads.jobs.reads import LENGTH_MS, STEP_MS
+from workloads.jobs.reads import MINUTE
 from workloads.jobs.run_config import Config, read_config
 
-SIZE, SLIDE = LENGTH_MS // 1000, STEP_MS // 1000
+SIZE, SLIDE = MINUTE.length_ms // 1000, MINUTE.slide_ms // 1000
 INTERVALS = {"newest": SLIDE, "each-window": SIZE}  # by sink, in seconds
 
 # A record that is no event lacks a field.

@@ -17,12 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
-from workloads.jobs.reads import LENGTH_MS, STEP_MS
+from workloads.jobs.reads import MINUTE
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key, whole_events
 
 EVENT = "reader string, article string, read_at long"
-SLIDE = f"INTERVAL {STEP_MS // 1000} SECOND"
+SLIDE = f"INTERVAL {MINUTE.slide_ms // 1000} SECOND"
 
 
 def reads_of(records: DataFrame, watermark_ms: int) -> DataFrame:
@@ -33,7 +33,7 @@ def reads_of(records: DataFrame, watermark_ms: int) -> DataFrame:
 
 
 def counted(reads: DataFrame) -> DataFrame:
-    window = F.window("read_at", f"{LENGTH_MS} milliseconds", f"{STEP_MS} milliseconds")
+    window = F.window("read_at", f"{MINUTE.length_ms} milliseconds", f"{MINUTE.slide_ms} milliseconds")
     articles = F.size(F.collect_set("article")).alias("articles")
     windows = reads.groupBy(F.col("reader").alias("counted"), window.alias("window")).agg(articles)
     return windows.select("counted", "articles", F.window_time("window").alias("last"))  # its last microsecond
