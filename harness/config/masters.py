@@ -22,7 +22,7 @@ HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 
 def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
     """Executors on other machines can't reach loopback services or a folder of this one, and have to reach the driver,
-    which listens on no outside address unless told.
+    which listens on no outside address by default.
     """
     workers = workers_of_master(spec.master)
     if not (LOCAL_MASTER.fullmatch(spec.master) or is_remote_master(spec.master) or workers):

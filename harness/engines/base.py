@@ -46,7 +46,7 @@ class Member:
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What the master of a cluster says of itself."""
+    """The state of a cluster, as its master reports it."""
 
     serves: bool  # it hands out executors, and does not recover from an end
     workers: int  # that it counts as alive

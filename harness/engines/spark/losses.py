@@ -1,4 +1,4 @@
-"""What Spark lost and made good by itself: executors, and tasks that it ran again. Read from the log of the driver."""
+"""Read from the log of the driver what Spark lost and made good by itself: executors, and tasks that it ran again."""
 
 from __future__ import annotations
 
