@@ -1,5 +1,5 @@
-"""Check before a load what must hold on a cluster of the user: its master answers, its executors have the driver's version of
-Spark, and each of them sees the folder of the checkpoint.
+"""Check before a load what must hold on a cluster of the user: its master answers, its executors have the driver's
+version of Spark, and each of them sees the folder of the checkpoint.
 
 A small Spark job proves it (workloads/jobs/spark_executors.py). What it lacks is said in one sentence.
 """
