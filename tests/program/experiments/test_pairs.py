@@ -17,6 +17,7 @@ from harness.install import environment
 from harness.model import Exit, HarnessError, Outcome, UsageError
 from reports import paired, pairs_page
 from tests.program.calls import invoked, only
+from tests.quick.cases import SPEC
 from tests.quick.experiments.test_pairing import RIGHT, rounds
 
 COSTS = {"quix": 1.0, "flink": 2.0, "spark": 6.0}
@@ -65,7 +66,7 @@ def call(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", lambda: {"streamgauge": "0"})
     monkeypatch.setattr(pairs, "Sides", MadeUp)
     monkeypatch.setattr(pairs, "broker", lambda _: nullcontext())
-    monkeypatch.setattr(pairs, "planned", lambda *_: None)
+    monkeypatch.setattr(pairs, "planned", lambda *_: (SPEC, None))
     monkeypatch.setattr(pairs, "write_archives", lambda *_: None)
     monkeypatch.setattr(gate, "planned", lambda *_: 4)
     monkeypatch.setattr(MadeUp, "made", 0)

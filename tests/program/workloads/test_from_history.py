@@ -181,7 +181,8 @@ def test_what_can_not_be_is_refused_before_anything_starts(keys, words):
 
 
 def test_files_of_this_machine_are_none_of_a_cluster():
-    on_a_cluster = {"master": "yarn", "kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}
+    servers = {"kafka": "k:1", "redis": "redis://r", "checkpoint": "/c"}
+    on_a_cluster = {"master": "yarn", "conf": {"spark.driver.host": "h"}, **servers}
 
     assert "of this one" in refusal(replace(fake.MANIFEST, settings=None), history="20s", **on_a_cluster)
 
