@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.config import plan
 from harness.drivers import one_run, pages
+from harness.drivers.gate_side import NotStartedError
 from harness.drivers.gate_sides import Sides, broker, planned, write_archives
 from harness.experiments.folder import Folder
 from harness.experiments.gating import baseline, gate, history
@@ -126,6 +127,7 @@ class _Gate:
         self.planned = self.settings.most_starts
         self.placed = placement()
         self.oddities: set[str] = set()
+        self.has_repeated = False  # one start was made twice
         self.watch = Watch()
 
     def drive(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> Gated:
@@ -151,7 +153,10 @@ class _Gate:
         return Gated(judged, found, self.starts, broken, conditions, self.stored, self.longest_s)
 
     def _start(self, engines: Mapping[str, tuple[str, str]], kafka: EmbeddedKafka) -> None:
-        """Start all sides, run their rounds, and judge them."""
+        """Start all sides, run their rounds, and judge them.
+
+        If one of them ends before its load, all are started once more, once in a gate: an unchanged job may do that.
+        """
         begun_s, number = time.monotonic(), self.starts + 1
         sides = Sides(
             self.experiment, self.experiment.path / ROUNDS, kafka, self.asked.flags, self.placed, start=number
@@ -159,13 +164,25 @@ class _Gate:
         for name in SIDES:
             sides.add(name, *engines[name], self.settings)
         own: list[Round] = []
+        again = ""
         try:
             with sides.up(self.settings):
                 for block in sides.rounds(self.settings.rounds):
                     own += block
+        except NotStartedError as error:
+            if self.has_repeated:
+                raise
+            again = f"start {number} was made twice: {error}"
         finally:
-            self.judged = {name: gate.worse(self.judged.get(name), each) for name, each in sides.judged().items()}
+            if not again:
+                self.judged = {name: gate.worse(self.judged.get(name), each) for name, each in sides.judged().items()}
             self.oddities |= sides.oddities
+        if again:
+            self.has_repeated = True
+            self.oddities.add(again)
+            console.note(again)
+            self._start(engines, kafka)
+            return
         if self._is_right():
             self.rounds += sides.with_evidence(own)
         self.starts, took_s = number, time.monotonic() - begun_s

@@ -62,6 +62,10 @@ AFTERWARDS_S, NEVER_IDLE_S = 15.0, 4.0
 NOTHING_COUNTED = Totals()
 
 
+class NotStartedError(HarnessError):
+    """An engine ended before any event of the load was sent. Libraries have races there, so a gate tries it again."""
+
+
 @dataclass(frozen=True)
 class Used:
     """The cumulative resource use of an engine at one time."""
@@ -217,7 +221,7 @@ class Side:
             lambda: self.run.begun.is_set() or not self._thread.is_alive(), deadline_s=READY_S, what=f"the {self.name}"
         )
         if not self.run.begun.is_set():
-            raise HarnessError(f"The {self.name} ended before the load started: {self._ended_with}")
+            raise NotStartedError(f"The {self.name} ended before the load started: {self._ended_with}")
 
     @property
     def going(self) -> bool:

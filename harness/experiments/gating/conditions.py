@@ -28,7 +28,7 @@ class Conditions:
     stolen_share: float | None  # the share of CPU time that went to other machines during the rounds
     throttled_share: float | None  # the share of periods in which the CPU quota ran out
     placed: str = ""  # the cores that the sides shared
-    oddities: tuple[str, ...] = ()  # how engines left these cores
+    oddities: tuple[str, ...] = ()  # how engines left these cores, and the start that was made twice
 
     @property
     def declined(self) -> str:
