@@ -4,6 +4,7 @@ checks show whether the broker refuses now what the run needs."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +20,7 @@ from harness.services import made
 from harness.services.addresses import is_open
 from harness.services.kafka import TOPIC_CONFIG
 from harness.util.texts import shown
+from harness.util.wait import ends_within
 
 CONNECT_S, ANSWER_S = 10.0, 5.0
 BATCH_BYTES = 1_000_000  # the load's largest batch, generators/producers.py
@@ -26,6 +28,15 @@ QUOTA_WINDOW_S = 10  # a broker's quota is a mean over this time
 MOST_TRIAL_BYTES = 2_000_000
 PREFIX = "streamgauge-"
 LONGEST = 300
+SETTLING_S, AGAIN_S = 10.0, 0.2
+# A broker that has just started answers these until it has elected leaders and coordinators.
+SETTLING = (
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 # librdkafka retries after these, which is of no use.
 FINAL = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED)
 HINTS = {
@@ -97,7 +108,7 @@ def refusals(address: KafkaAddress, wants: Wants) -> list[Refusal]:
     try:
         for number, trial in enumerate(trials):
             try:
-                trial()
+                settled(trial)
             except KafkaException as error:
                 found.append(_refusal(address, number, error.args[0]))
                 if number == 0:
@@ -107,6 +118,18 @@ def refusals(address: KafkaAddress, wants: Wants) -> list[Refusal]:
         for sentence in made.delete_own(address, name):
             found.append(Refusal(NO_DELETE, sentence))
     return found
+
+
+def settled(trial: Callable[[], None]) -> None:
+    """Repeat a trial that a broker refuses only while it elects."""
+    end_s = time.monotonic() + SETTLING_S
+    while True:
+        try:
+            return trial()
+        except KafkaException as error:
+            if error.args[0].code() not in SETTLING or time.monotonic() > end_s:
+                raise
+        ends_within(AGAIN_S, threading.Event())
 
 
 NO_DELETE = "delete"  # no run needs it: the refusal names the topic that stays
