@@ -37,9 +37,7 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
             f"backfill compares the CPU time of a batch with that of the stream, and executors of {spec.master} are no "
             f"processes of either. Leave one of them out."
         )
-    if not is_remote_master(spec.master):
-        return
-    if is_here(spec.master):
+    if not is_remote_master(spec.master) or is_here(spec.master):
         return
     missing = [flag for flag, value in _needed(spec, manifest) if not value]
     if missing:

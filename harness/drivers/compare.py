@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from harness import __version__
 from harness.config import plan
 from harness.drivers import one_run, pages, reference_rate
 from harness.drivers import search as drive_search
@@ -92,13 +91,7 @@ def _with_rounds(settings: Settings, flags: Mapping[str, Any]) -> tuple[Settings
 
 def resume(path: Path) -> tuple[Folder, CompareRequest]:
     experiment = Folder.open(path.absolute(), "compare")
-    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
-    made = machine.get("streamgauge")
-    if made != __version__:
-        raise UsageError(
-            f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Figures of "
-            f"both do not belong in one table. Resume it with version {made}, or start a new comparison."
-        )
+    experiment.refuse_other_version("Figures of both do not belong in one table.", "comparison")
     asked: CompareRequest = experiment.load("asked", dict[str, Any])
     experiment.refuse_other_settings(asked["settings"], Settings)
     experiment.refuse_hidden(asked["flags"])

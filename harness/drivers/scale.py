@@ -13,7 +13,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from harness import __version__
 from harness.config import plan
 from harness.drivers import one_run, pages, reference_rate
 from harness.engines import environments, shipped
@@ -28,7 +27,7 @@ from harness.judging.stored_run import StoredRun
 from harness.load import judged_rows
 from harness.measuring.timeline import FILE as TIMELINE
 from harness.measuring.timeline import Lines
-from harness.model import EngineManifest, Outcome, RunSpec, UsageError
+from harness.model import EngineManifest, Outcome, RunSpec
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports import scaled
@@ -77,13 +76,7 @@ def begin(
 
 def resume(path: Path) -> tuple[Folder, ScaleRequest]:
     experiment = Folder.open(path.absolute(), KIND)
-    machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
-    made = machine.get("streamgauge")
-    if made != __version__:
-        raise UsageError(
-            f"{experiment.path} was started with version {made} of streamgauge, and this is {__version__}. Rates of "
-            f"both do not belong on one curve. Resume it with version {made}, or start a new experiment."
-        )
+    experiment.refuse_other_version("Rates of both do not belong on one curve.", "experiment")
     asked: ScaleRequest = experiment.part("asked", ScaleRequest)
     experiment.refuse_hidden(asked.flags)
     scale.refuse_cores(asked.cores, asked.wanted, int(cgroup.cores()))

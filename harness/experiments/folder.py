@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from harness import __version__
 from harness.host import disk_space
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, WITH_SECRETS, Outcome, UsageError
 from harness.rundir import markers
@@ -71,6 +72,16 @@ class Folder:
             raise UsageError(
                 f"{self.path} was made by another version of streamgauge, whose settings differ in "
                 f"{', '.join(sorted(unlike))}. Use the version that made it, or start a new experiment."
+            )
+
+    def refuse_other_version(self, apart: str, new: str) -> None:
+        """Refuse to resume what another version began. `apart` says why results of both do not mix."""
+        machine: dict[str, Any] = self.load("environment", dict[str, Any])
+        made = machine.get("streamgauge")
+        if made != __version__:
+            raise UsageError(
+                f"{self.path} was started with version {made} of streamgauge, and this is {__version__}. {apart} "
+                f"Resume it with version {made}, or start a new {new}."
             )
 
     @property

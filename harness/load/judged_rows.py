@@ -15,7 +15,7 @@ from workloads.registry import codec_of, oracle_of
 
 TRIED = 1_000  # events
 USUAL_CELLS = 3  # of an event; loads are made for so many
-ROW_BYTES = 150  # measured with 7 and with 36 million rows (docs/evidence/questions.md)
+ROW_BYTES = 150  # measured with 7 and with 36 million rows (docs/test/readers.md)
 GB = 1_000_000_000
 
 
