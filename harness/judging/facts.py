@@ -134,6 +134,7 @@ def _read(run: StoredRun) -> RunFacts:
         retention_ms=round(run.manifest.retention_s * 1000),
         drops_late=claim.late == "drop",
         final=claim.final,
+        shows_a_step_later=claim.final or not run.manifest.in_redis,
         in_order=claim.in_order,
         whole_batches=claim.whole_batches,
         batch_log=run.batch_log,

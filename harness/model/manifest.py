@@ -92,6 +92,10 @@ class EngineManifest:
         return self.results if self.results.startswith("redis:") else self.results.partition(":")[0]
 
     @property
+    def in_redis(self) -> bool:
+        return self.source.startswith("redis:")
+
+    @property
     def in_table(self) -> bool:
         """True if its results are rows of a table."""
         return self.source in TABLES

@@ -147,6 +147,7 @@ def case(log: LogEvents | None = None, **changes: Any) -> RunFacts:
         observed=Observed(right, (), sums(log)),
         drops_late=False,
         final=False,
+        shows_a_step_later=False,
         in_order=False,
         whole_batches=False,
         batch_log=None,

@@ -50,8 +50,14 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "done, and shown a little later", _held_back(25.0)
     silent = (*HONEST.told[:22], replace(HONEST.told[-1], at_ms=EPOCH_MS + 34_900))
     yield "closed, silent, and shown much later", _held_back(35.0, told=silent)
-    yield "closed, and shown with the next word, which came much later", _held_back(35.0, told=silent, final=True)
-    yield "closed, and shown much later than the next word", _held_back(35.0, final=True)
+    killed: Any = {"faults": (LANDED,), "spec": replace(SPEC, fault=KILL)}
+    yield "closed, killed, silent, and shown with the next word", _held_back(35.0, told=silent, **killed)
+    yield "killed, closed twice, and shown much later", _held_back(35.0, **killed)
+    yield (
+        "closed, and shown with the next word, which came much later",
+        _held_back(35.0, told=silent, shows_a_step_later=True),
+    )
+    yield "closed, and shown much later than the next word", _held_back(35.0, shows_a_step_later=True)
     yield "shown late, but not called done", _held_back(35.0, told=())
     yield "shown late, and no window closed", _held_back(35.0, spec=replace(SPEC, watermark_ms=60_000))
     yield "done by moments in seconds", replace(HONEST, told=_dated(lambda ms: ms // 1000))

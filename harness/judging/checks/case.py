@@ -75,6 +75,7 @@ class RunFacts:
     observed: Observed
     drops_late: bool
     final: bool  # a result is written once, when its window is closed
+    shows_a_step_later: bool  # what a step of progress wrote may become visible with the next step
     in_order: bool  # the sink claims that outputs of a key leave in order of their events' times
     whole_batches: bool  # ... and that a reader sees the outputs of a batch all at once
     batch_log: BatchLog | None

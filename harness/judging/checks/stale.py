@@ -2,21 +2,30 @@
 
 The rule is conservative: no correct engine fails it, not even one that writes a window only when it closes it. The
 clock of a cell starts at the first progress line that covers all of the cell's events and, in every partition, an event
-beyond the end of the window by the whole watermark: then the window is closed by any rule. A sink with final results
-may need one step more, as Spark does, whose batch sets the watermark of the next one: its clock starts at the next
-progress line. No clock starts before the polls do. From then on ten seconds, plus the longest time between two polls,
-are allowed. If the machine's clock
-was set back during the run, the line's time is assumed to be later by that, which is the most it can be. Without
-progress lines nothing is judged; a cell that is never right is `lost`.
+beyond the end of the window by the whole watermark: then the window is closed by any rule. Two things move it:
+
+- Some sinks need one step more, so their clock starts at the next progress line: one with final results, as in Spark,
+  where a batch sets the watermark of the next one; and one with transactions, as in Flink, which commits them some time
+  after the checkpoint is complete. A topic or a table may be written so.
+- An engine that was restarted may have forgotten its watermark, as Flink does. If a fault was active when a window was
+  closed, events that close it have to come twice in every partition, the second time after the progress line that
+  covers the first ones.
+
+No clock starts before the polls do. From then on ten seconds, plus the longest time between two polls, are allowed. If
+the machine's clock was set back during the run, the line's time is assumed to be later by that, which is the most it
+can be. Without progress lines nothing is judged; a cell that is never right is `lost`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.evidence.grouping import numbered, spans
 from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_rows, nobody_looked
@@ -114,37 +123,58 @@ def _told_ms(case: RunFacts, codes: Ints) -> Ints:
     """Return for each cell when the engine first reported it as done and closed; NEVER if it did not."""
     known, cell = numbered(case.events.cell)
     done, closing = np.zeros((2, len(known)), dtype=np.int64)
-    for rows, done_ms in _done_ms(case):
+    steps = _steps(case)
+    for rows, done_ms in _done_ms(case, steps):
         np.maximum.at(done, cell[rows], done_ms)
     for rows in reversed([*spans(len(cell))]):  # backwards, so that the first event of each cell wins
         closing[cell[rows][::-1]] = case.events.closes_ms[rows][::-1]
     place = np.searchsorted(known, codes)
     place[np.append(known, -1)[place] != codes] = len(known)
     told, closes_ms = np.append(done, 0)[place], np.append(closing, NEVER_CLOSES)[place]
-    closed = _closed_ms(case, np.unique(closes_ms))
+    closed = _closed_ms(case, steps, np.unique(closes_ms))
     both = [max(ms, closed[closes]) for ms, closes in zip(told.tolist(), closes_ms.tolist(), strict=True)]
     return np.array(both, dtype=np.int64)
 
 
-def _done_ms(case: RunFacts) -> Iterator[tuple[slice, Ints]]:
+@dataclass(frozen=True)
+class _Steps:
+    """The progress lines in order of time: their latest time, and when the results of each have to be visible."""
+
+    lines: Sequence[Progress]
+    at_ms: Ints
+    shown_ms: Ints  # and NEVER, for events beyond the last line
+
+    def of(self, partition: int, offsets: NDArray[np.integer[Any]]) -> Ints:
+        """Return for each offset the first line that covers it."""
+        ends = np.maximum.accumulate([line.offsets.get(partition, 0) for line in self.lines])
+        return np.searchsorted(ends, offsets, side="right")
+
+
+def _steps(case: RunFacts) -> _Steps:
+    lines = sorted(case.told, key=lambda line: line.at_ms)
+    at_ms = [line.at_ms + case.behind_ms for line in lines]
+    shown_ms = _a_step_later_ms(lines, at_ms) if case.shows_a_step_later else at_ms
+    return _Steps(lines, np.array(at_ms, dtype=np.int64), np.array([*shown_ms, NEVER], dtype=np.int64))
+
+
+def _done_ms(case: RunFacts, steps: _Steps) -> Iterator[tuple[slice, Ints]]:
     """Yield the latest time at which the engine first reported each event as done, but not before it was sent.
 
     Each part holds a limited number of events of one partition.
     """
-    lines = sorted(case.told, key=lambda line: line.at_ms)
-    words_ms = [line.at_ms + case.behind_ms for line in lines]
-    shown_ms = _final_ms(lines, words_ms) if case.final else words_ms
-    at_ms = np.array([*shown_ms, NEVER, NEVER], dtype=np.int64)
+    for partition, rows in _parts(case):
+        told_ms = steps.shown_ms[steps.of(partition, case.events.offset[rows])]
+        yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
+
+
+def _parts(case: RunFacts) -> Iterator[tuple[int, slice]]:
     for partition, begin, end in _partitions(case):
-        ends = np.maximum.accumulate([line.offsets.get(partition, 0) for line in lines])
         for some in spans(end - begin):
-            rows = slice(begin + some.start, begin + some.stop)
-            told_ms = at_ms[np.searchsorted(ends, case.events.offset[rows], side="right")]
-            yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
+            yield partition, slice(begin + some.start, begin + some.stop)
 
 
-def _final_ms(lines: Sequence[Progress], words_ms: Sequence[int]) -> Iterator[int]:
-    """Yield for each line when its final results have to be there: at the next line.
+def _a_step_later_ms(lines: Sequence[Progress], words_ms: Sequence[int]) -> Iterator[int]:
+    """Yield for each line when its results have to be there: at the next line.
 
     A table that knows a replayed batch skips it: the line has offsets and no rows. Its events set no watermark then, so
     the next line with rows counts in its place.
@@ -173,22 +203,66 @@ def _partitions(case: RunFacts) -> Iterator[tuple[int, int, int]]:
     return ((int(partition[begin]), begin, end) for begin, end in pairwise(bounds) if begin < end)
 
 
-def _closed_ms(case: RunFacts, closes_ms: Ints) -> dict[int, int]:
+def _closed_ms(case: RunFacts, steps: _Steps, closes_ms: Ints) -> dict[int, int]:
     """Return for each closing time when the engine had processed, in every partition, an event that closes such a
     window.
 
     A cell that never closes waits for nothing.
     """
-    moments_ms = closes_ms[closes_ms != NEVER_CLOSES]
+    moments_ms, held_ms = closes_ms[closes_ms != NEVER_CLOSES], max(watermarks_ms(case.spec))
     # By partition and by how many of the (sorted) closing times an event covers: the earliest time at which one was
     # done.
     earliest: dict[int, Ints] = {}
-    for rows, done_ms in _done_ms(case):
+    for rows, done_ms in _done_ms(case, steps):
         partition = int(case.events.partition[rows.start])
-        closing = np.searchsorted(moments_ms + max(watermarks_ms(case.spec)), case.events.time_ms[rows], side="right")
+        closing = np.searchsorted(moments_ms + held_ms, case.events.time_ms[rows], side="right")
         own = earliest.setdefault(partition, np.full(len(moments_ms) + 1, NEVER, dtype=np.int64))
         np.minimum.at(own, closing, done_ms)
     last = np.zeros(len(moments_ms), dtype=np.int64) if earliest else np.full(len(moments_ms), NEVER, dtype=np.int64)
     for own in earliest.values():
         last = np.maximum(last, np.minimum.accumulate(own[:0:-1])[::-1])
+    if shaken := _shaken(case, steps):
+        closed = _closed_again(_newest_ms(case, steps), moments_ms + held_ms, shaken)
+        last = np.maximum(last, steps.shown_ms[closed])
     return {NEVER_CLOSES: 0, **dict(zip(moments_ms.tolist(), last.tolist(), strict=True))}
+
+
+def _newest_ms(case: RunFacts, steps: _Steps) -> NDArray[np.int64]:
+    """Return by partition and line the largest time of the events that the line is the first to cover."""
+    numbers = {partition: number for number, partition in enumerate(np.unique(case.events.partition).tolist())}
+    # One column more, for events beyond the last line. An event that is reported before it is sent belongs to the first
+    # line after that.
+    newest = np.full((len(numbers), len(steps.lines) + 1), -1, dtype=np.int64)
+    for partition, rows in _parts(case):
+        sent = np.searchsorted(steps.at_ms, case.sent_us[rows] // 1000)
+        first = np.maximum(steps.of(partition, case.events.offset[rows]), sent)
+        np.maximum.at(newest[numbers[partition]], first, case.events.time_ms[rows])
+    return newest[:, :-1]
+
+
+def _shaken(case: RunFacts, steps: _Steps) -> frozenset[int]:
+    """Return the lines during which, or before whose next line, the engine may have been restarted."""
+    always = [(0, NEVER)] if case.engine.restarts and not case.faults else []
+    active = [*always, *((fault.at_ms, fault.healed_ms or NEVER) for fault in case.faults if fault.at_ms)]
+    until_ms = [*steps.at_ms[1:].tolist(), NEVER]
+    lines = enumerate(zip(steps.at_ms.tolist(), until_ms, strict=True))
+    return frozenset(
+        line for line, (at_ms, next_ms) in lines if any(begin <= next_ms and at_ms <= end for begin, end in active)
+    )
+
+
+def _closed_again(newest_ms: NDArray[np.int64], closing_ms: Ints, shaken: frozenset[int]) -> Ints:
+    """Return for each closing time the line by which every partition has had events beyond it: twice if the first such
+    line is a shaken one.
+    """
+    closed = _closed_by(newest_ms, closing_ms)
+    for line in shaken.intersection(closed.tolist()):
+        some = closed == line
+        closed[some] = line + 1 + _closed_by(newest_ms[:, line + 1 :], closing_ms[some])
+    return closed
+
+
+def _closed_by(newest_ms: NDArray[np.int64], closing_ms: Ints) -> Ints:
+    if not len(newest_ms):
+        return np.zeros(len(closing_ms), dtype=np.int64)
+    return np.searchsorted(np.maximum.accumulate(newest_ms, axis=1).min(axis=0), closing_ms)

@@ -518,11 +518,13 @@ def test_a_final_result_may_wait_for_the_batch_after_one_that_its_table_skipped(
     first, replayed, later, last = (Progress(ms, batch, 0, {0: 10 * batch}) for batch, ms in enumerate(at, 1))
     lines = [replace(line, rows=10) for line in (first, replayed, later, last)]
 
-    assert [*stale._final_ms(lines, at)] == [*at[1:], stale.NEVER]
-    assert [*stale._final_ms([lines[0], replayed, *lines[2:]], at)] == [at[1], at[3], at[3], stale.NEVER]
-    assert [*stale._final_ms([first, replayed, later, last], at)] == [*at[1:], stale.NEVER], "it tells no rows at all"
+    assert [*stale._a_step_later_ms(lines, at)] == [*at[1:], stale.NEVER]
+    assert [*stale._a_step_later_ms([lines[0], replayed, *lines[2:]], at)] == [at[1], at[3], at[3], stale.NEVER]
+    assert [*stale._a_step_later_ms([first, replayed, later, last], at)] == [*at[1:], stale.NEVER], (
+        "it tells no rows at all"
+    )
     no_data = replace(lines[1], rows=0, offsets=lines[0].offsets)
-    assert [*stale._final_ms([lines[0], no_data, *lines[2:]], at)] == [*at[1:], stale.NEVER]
+    assert [*stale._a_step_later_ms([lines[0], no_data, *lines[2:]], at)] == [*at[1:], stale.NEVER]
 
 
 def test_a_stale_cell_is_told_with_both_moments():
