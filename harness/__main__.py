@@ -1,20 +1,12 @@
-"""`python -m harness`, or `streamgauge` of a wheel: the program itself, once everything that it needs is installed."""
+"""`python -m harness`: the program itself, once everything that it needs is installed."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import NoReturn
 
 from harness.terminal import streams
 from harness.terminal.command_end import deafen, ended
-
-
-def installed() -> NoReturn:
-    """The program of a wheel. Other modules on PYTHONPATH must not take the place of its own, nor of its packages."""
-    if os.environ.get("PYTHONPATH"):
-        os.execv(sys.executable, [sys.executable, "-E", "-P", "-m", "harness", *sys.argv[1:]])
-    main()
 
 
 def main() -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, metadata
+from importlib.metadata import distributions
 
 from harness.install.origin import IS_CHECKOUT, ROOT
 from harness.terminal.command_end import PROGRAM
@@ -41,8 +41,7 @@ def _in_checkout() -> Mapping[str, str]:
 
 
 def _installed() -> Mapping[str, str]:
-    try:
-        lines = metadata(PROGRAM).get_all("Project-URL") or []
-    except PackageNotFoundError:
-        return {}
+    """The metadata lie beside the package that holds the program, and not in the program's own environment."""
+    found = next(iter(distributions(name=PROGRAM, path=[str(ROOT.parents[1])])), None)
+    lines = (found.metadata.get_all("Project-URL") if found else None) or []
     return {name: address for name, _, address in (line.partition(", ") for line in lines)}

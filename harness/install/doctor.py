@@ -118,14 +118,9 @@ def exact_versions(requirements: str) -> dict[str, str]:
 
 
 def _own_requirements() -> str:
-    """Return the checkout's list or the installed distribution's metadata; "" if there is neither."""
+    """Return the list of the packages that we asked for; "" if there is none."""
     listed = ROOT / "requirements" / "run.in"
-    if listed.is_file():
-        return listed.read_text(encoding="utf-8")
-    try:
-        return "\n".join(importlib.metadata.requires("streamgauge") or [])
-    except importlib.metadata.PackageNotFoundError:
-        return ""
+    return listed.read_text(encoding="utf-8") if listed.is_file() else ""
 
 
 def _installed_version(name: str) -> str | None:

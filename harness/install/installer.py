@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.host import disk_space
-from harness.install.origin import IS_CHECKOUT
 from harness.install.progress import Part, Progress
 from harness.model import HarnessError
 
@@ -38,9 +37,9 @@ WHEELS_OF_DISTRIBUTIONS = "/usr/share/python-wheels"  # Debian, Ubuntu, Fedora
 
 
 def pip_command(python: str | Path) -> list[str]:
-    """Return the command that runs pip with this Python. A checkout runs the wheel that comes with Python and installs
-    nothing for it; elsewhere pip may have installed the program."""
-    wheel = bundled_pip() if IS_CHECKOUT else None
+    """Return the command that runs pip with this Python: from the wheel that comes with Python, if there is one, so
+    that nothing is installed for it."""
+    wheel = bundled_pip()
     return [str(python), "-I", str(wheel / "pip")] if wheel else [str(python), "-m", "pip"]
 
 

@@ -1,12 +1,12 @@
-"""Makes .venv on first use and hands over to the command line inside it.
+"""Makes the program's environment on first use and hands over to the command line inside it.
 
-A checkout that we can't write to has its .venv in the user's cache.
+It is .venv in a checkout. An installed program, and a checkout that we can't write to, has it in the user's cache.
 
-The launcher, `streamgauge`, runs this with any Python of the right version and nothing installed, hence standard
-library only. A stamp inside .venv holds the digests of the installed lock files. As long as they match, a use costs a
-few milliseconds and no network. The stamp is deleted before any change and written last, so an interrupted preparation
-is repeated, with what it had fetched; one process prepares at a time and the others wait for it. A program installed
-from a wheel never runs this.
+The launcher of a checkout, and the command of a wheel (`client/__main__.py`), run this with any Python of the right
+version and nothing installed, hence standard library only. A stamp inside the environment holds the digests of the
+installed lock files. As long as they match, a use costs a few milliseconds and no network. The stamp is deleted before
+any change and written last, so an interrupted preparation is repeated, with what it had fetched; one process prepares
+at a time and the others wait for it.
 
 .venv has no pip: the one that comes with Python fetches uv, uv fetches and builds the packages, and meanwhile the Ivy
 among them fetches the JVM artifacts.
@@ -42,7 +42,7 @@ from harness.install.installer import (
     run_side_by_side,
     run_step,
 )
-from harness.install.origin import ROOT
+from harness.install.origin import IS_CHECKOUT, ROOT
 from harness.install.progress import Amount, Part, Progress, tell
 from harness.model import Exit, HarnessError, UsageError
 from harness.terminal.command_end import COMPLETING, cache_folder, command_of, ended, own_words
@@ -98,11 +98,11 @@ def stamp_in(venv: Path) -> Stamp:
 
 
 def place_of_venv(root: Path) -> Path:
-    """Return .venv in the checkout. If we can't write there, as in /opt for all users, and it is not already complete,
-    return a folder in our own cache."""
+    """Return .venv in the checkout. For an installed program, and if we can't write there, as in /opt for all users,
+    and it is not already complete, return a folder in our own cache."""
     own = root / ".venv"
     with suppress(OSError, HarnessError):  # an incomplete copy or no home folder: a later error names it
-        is_ours = os.access(own if own.exists() else root, os.W_OK)
+        is_ours = IS_CHECKOUT and os.access(own if own.exists() else root, os.W_OK)
         if not is_ours and not wanted({}, "").items() <= stamp_in(own).items():
             return cache_folder() / f"venv-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}"
     return own
@@ -310,7 +310,9 @@ def _keeping_what_was_fetched() -> Iterator[None]:
 
 def make_environment(lock: TextIO) -> None:
     """Make an environment with the installer, the build tools, and the path to the checkout."""
-    if VENV.parent != ROOT:
+    if not IS_CHECKOUT:
+        tell(f"The program gets an environment of its own, in {VENV}.")
+    elif VENV.parent != ROOT:
         tell(f"{ROOT} is not yours to write, so its packages go to {VENV}.")
     needed, free = ROOM_NEEDED - size_below(FETCHED), shutil.disk_usage(VENV.parent).free
     if free < needed:

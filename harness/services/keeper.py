@@ -13,6 +13,8 @@ import math
 import os
 import signal
 import sys
+import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -110,6 +112,22 @@ def keep(folder: Path, jars: Path, java: str) -> None:
             )
         finally:
             _note().unlink(missing_ok=True)
+            kafka.stop()
+            redis.stop()
+
+
+def attached(jars: Path, java: str | Path, ready: Callable[[str, str], None]) -> None:
+    """Start a Kafka and a Redis for the process at the other end of standard input. They end with it, however it ends:
+    then the kernel closes what it had open.
+    """
+    with guard(), tempfile.TemporaryDirectory(prefix="streamgauge-up-") as place:
+        folder = Path(place)
+        kafka, redis = EmbeddedKafka(folder, jars, str(java)), EmbeddedRedis(folder)
+        try:
+            ready(kafka.start().bootstrap, redis.start().url)
+            while sys.stdin.buffer.read(1):
+                pass
+        finally:
             kafka.stop()
             redis.stop()
 

@@ -156,12 +156,6 @@ def test_the_wheel_of_a_distribution_is_found(tmp_path, monkeypatch):
     assert installer.pip_command("python") == ["python", "-m", "pip"]
 
 
-def test_an_installed_program_asks_the_pip_that_installed_it(monkeypatch):
-    """Without one it was uv, and what is set for a pip that happens to lie there is not meant for it."""
-    monkeypatch.setattr(installer, "IS_CHECKOUT", False)
-    assert installer.pip_command("python") == ["python", "-m", "pip"]
-
-
 def test_the_settings_of_pip_are_read(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
         monkeypatch.delenv(name)

@@ -1,0 +1,86 @@
+"""The pytest plug-in, in a pytest of its own: what a job's tests say, and where its runs lie."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)  # four whole runs before the first test
+ROOT = Path(__file__).resolve().parents[3]
+TESTS = """
+import pytest
+
+SMALL = {"duration": "14s", "rate": 300, "quiet": True}
+
+
+def test_right(gauge):
+    assert gauge("fake", **SMALL).assert_pass().passed
+
+
+@pytest.mark.parametrize("fault", ["kill@offset=50%"])
+def test_wrong(gauge, fault):
+    gauge("fake", fault=fault, conf="misbehave=drop:50", **SMALL).assert_pass()
+
+
+def test_unknown(gauge):
+    gauge("fake", fault="kill@c3:batch=900", **SMALL).assert_pass()
+
+
+def test_not_understood(gauge):
+    gauge("fake", fault="hurricane", **SMALL)
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    folder = tmp_path_factory.mktemp("jobs")
+    (folder / "test_jobs.py").write_text(TESTS)
+    words = ["-m", "pytest", "-p", "client.pytest_plugin", "-p", "no:cacheprovider", "--junitxml=junit.xml", "."]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=280
+    )
+    return done.stdout + done.stderr, folder
+
+
+def test_fail_fails_and_unknown_is_an_error(told):
+    output, _ = told
+    assert "2 failed, 1 passed, 1 error" in output, output
+
+
+def test_the_text_of_a_failure_is_the_verdict(told):
+    output, folder = told
+    assert "FAIL  lost: " in output
+    assert "campaign " in output
+    assert "assert_pass()" not in output.partition("test_not_understood")[0], "no traceback of ours is shown"
+    assert str(folder / "streamgauge-runs") in output
+
+
+def test_junit_tells_them_apart(told):
+    _, folder = told
+    cases = ET.parse(folder / "junit.xml").getroot().iter("testcase")
+    seen = {case.get("name"): sorted({child.tag for child in case} & {"failure", "error"}) for case in cases}
+
+    assert seen == {
+        "test_right": [],
+        "test_wrong[kill@offset=50%]": ["failure"],
+        "test_unknown": ["error"],
+        "test_not_understood": ["failure"],
+    }
+
+
+def test_each_test_has_a_folder_of_its_own(told):
+    _, folder = told
+    runs = sorted(each.name for each in (folder / "streamgauge-runs").iterdir())
+
+    assert runs == [
+        *("test_jobs.py-test_right", "test_jobs.py-test_unknown", "test_jobs.py-test_wrong-kill-offset=50"),
+    ]
+    for name in runs:
+        (run,) = (folder / "streamgauge-runs" / name).iterdir()
+        assert (run / "report.html").is_file()
