@@ -26,9 +26,10 @@ setup(
         **{f"streamgauge.program.{folder}": folder.replace(".", "/") for folder in folders},
     },
     package_data={
-        "*": ["*.toml", "*.xml", "*.sha256", "*.j2", "*.java", "*.lock", "*.jsonl"],
+        "": ["*.toml", "*.xml", "*.sha256", "*.j2", "*.java", "*.lock", "*.jsonl"],
         "streamgauge": ["py.typed"],
         **{f"streamgauge.program.{folder}": names for folder, names in BESIDE.items()},
     },
+    exclude_package_data={"streamgauge.program.requirements": ["test.lock", "docs.lock"]},
     options={"build": {"build_base": scratch}, "egg_info": {"egg_base": scratch}},
 )

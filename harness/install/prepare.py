@@ -75,7 +75,7 @@ def wanted(stamp: Stamp, command: str) -> Stamp:
         "packages": digest([BOOTSTRAP, RUN], salt=str(ROOT)),  # a virtual environment cannot be moved
         "jars": digest([source / name for source in sources for name in ("ivy.xml", "jars.sha256")]),
     }
-    if command == "test" or "test" in stamp:
+    if IS_CHECKOUT and (command == "test" or "test" in stamp):
         want["test"] = digest([TEST])
     return want
 

