@@ -123,6 +123,16 @@ class Tape:
             for at in np.flatnonzero(begins[1:] > begins[:-1]):
                 yield int(numbers[at]), int(begins[at]), int(begins[at + 1])
 
+    def slots_to(self, partition: int, server: int, first: int, until: int) -> tuple[Ints, Ints]:
+        """Return the slots of a server for a partition in the slices first <= j < until, and the slice of each."""
+        numbers = np.arange(first, until, dtype=np.int64)
+        begins = self._first_slots(server, np.arange(first, until + 1, dtype=np.int64))
+        own = np.flatnonzero(self._partitions(server, numbers) == partition)
+        lengths = begins[own + 1] - begins[own]
+        ends = np.cumsum(lengths)
+        slots = np.repeat(begins[own] - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
+        return slots, np.repeat(numbers[own], lengths)
+
     @property
     def slices_settled(self) -> int:
         """The number of slices that an extension of the profile can't change."""
