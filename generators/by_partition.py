@@ -38,8 +38,9 @@ class Partition:
 
     def __len__(self) -> int:
         """Return how many records it has."""
-        every = range(0, self._tape.slice_count, MOST_SLICES)
-        return sum(len(slots) for first in every for slots, _ in self._slots(first, MOST_SLICES))
+        at_once = self._slices_at_once
+        every = range(0, self._tape.slice_count, at_once)
+        return sum(len(slots) for first in every for slots, _ in self._slots(first, at_once))
 
     def batches(self, epoch_ms: int) -> Iterator[pa.RecordBatch]:
         """Yield its records: the columns of Spark's Kafka sink."""
