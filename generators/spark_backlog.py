@@ -16,7 +16,7 @@ from workloads.jobs import spark_stream
 from workloads.jobs.run_config import Config, read_config
 
 ONCE = {"spark.task.maxFailures": "1", "spark.speculation": "false"}
-# Large requests, as the ad servers send them. Java's client is idempotent by default, so its own retries double nothing.
+# Large requests, as the ad servers send them. Java's client is idempotent, so its own retries double nothing.
 SINK = {"kafka.linger.ms": "5", "kafka.batch.size": "1000000", "kafka.buffer.memory": str(256 << 20)}
 
 

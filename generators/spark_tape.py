@@ -2,32 +2,22 @@
 
 Its columns are those of Spark's Kafka sink (key, value, partition), and each task makes one partition of the topic, in
 order. It needs no pandas. Register it with `spark.dataSource.register(TapeSource)`; the option `plan` is the JSON of a
-`Plan`.
+`Plan` (generators/spark_plan.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from generators.by_partition import KEY, PARTITION, VALUE, Partition
-from harness.model import TapeSpec
+from generators.spark_plan import Plan
 
 NAME = "streamgauge-tape"
 PLAN = "plan"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A backlog: its tape, and the load start, before which its events lie."""
-
-    tape: TapeSpec
-    epoch_ms: int
 
 
 class TapeSource(DataSource):
@@ -47,12 +37,8 @@ class TapeReader(DataSourceReader):
         self._plan = plan
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(number) for number in range(plan_of(self._plan).tape.partitions)]
+        return [InputPartition(number) for number in range(Plan.of_text(self._plan).tape.partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        plan = plan_of(self._plan)
+        plan = Plan.of_text(self._plan)
         yield from Partition(plan.tape, partition.value).batches(plan.epoch_ms)
-
-
-def plan_of(text: str) -> Plan:
-    return msgspec.json.decode(text, type=Plan)

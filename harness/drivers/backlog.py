@@ -1,0 +1,373 @@
+"""Drives `backlog`: lets Spark fill a new topic with the backlog of a tape, and deletes the topic unless it then holds
+each record once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from generators.by_partition import KEY, VALUE, Partition
+from generators.spark_plan import Plan
+from harness.config import masters, plan
+from harness.engines import complaint, environments
+from harness.engines import manifest as manifests
+from harness.engines.config import write_privately
+from harness.engines.job import Surroundings
+from harness.engines.process import environment_of
+from harness.engines.spark import executors
+from harness.engines.spark.standalone import StandaloneCluster, home_of
+from harness.host import disk_space
+from harness.host.disk_space import NoRoomError, size_in_words
+from harness.install.origin import ROOT
+from harness.metering.cpu_books import Books, Usage
+from harness.metering.process_sampling import ENGINE, WORKERS, Processes
+from harness.model import (
+    EngineManifest,
+    HarnessError,
+    KafkaAddress,
+    RunSpec,
+    SinkClaim,
+    TapeSpec,
+    UsageError,
+    is_remote_master,
+    workers_of_master,
+)
+from harness.services import children, kafka, kafka_security, keeper
+from harness.services.addresses import is_loopback
+from harness.services.children import Child
+from harness.services.owners import lease_folder, release_folder
+from harness.terminal import console
+from harness.terminal.command_end import state_folder
+from harness.util.texts import many, shown
+from harness.util.wait import wait_until
+from workloads.registry import oracle_of
+
+ENGINE_ID = "spark"
+# A backlog does not depend on engine and sink, and Spark makes it also for a workload without a job of Spark's.
+NOBODY = EngineManifest(
+    ENGINE_ID, (), "", shipped=True, sinks=(SinkClaim("none", "keep", "none"),), checksum=True, ivy=ENGINE_ID
+)
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule
+PER_RECORD = 12  # bytes of a record in the log beside key and value, with its share of batches and indexes
+PER_REPLICA = 1_000_000  # least size of the files of a partition
+POLL_S = 2.0
+ASK_S = 6.0  # how often Kafka is asked for its offsets, which costs CPU
+STALLED_S = 300.0  # without a further record
+STOP_DEADLINE_S = 20.0
+LONGEST = 400  # characters of Spark's reason
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A backlog, and the topic for it."""
+
+    spec: RunSpec
+    kafka: KafkaAddress
+    topic: str
+    epoch_ms: int
+
+    @property
+    def tape(self) -> TapeSpec:
+        return self.spec.tape
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.tape, self.epoch_ms)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What was written, and what that cost Spark."""
+
+    records: Mapping[int, int]  # by partition
+    wall_s: float  # from the start of Spark to its end
+    jvm_cpu_s: float
+    python_cpu_s: float
+    peak_rss_bytes: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.records.values())
+
+
+def resolve(scenario: str, flags: Mapping[str, Any], topic: str, until_ms: int | None, now_ms: int) -> Asked:
+    """Read the scenario and the flags. No engine is asked for, and a master elsewhere needs no Redis here."""
+    name, keys = plan.read_scenario(scenario)
+    keys = {"late_dropped_max": "any", **keys, "fault": "none", "sink": "", "requires": []}
+    elsewhere = {"master": flags["master"]} if _is_elsewhere(flags.get("master", "")) else {}
+    flags = {key: value for key, value in flags.items() if key not in elsewhere}
+    spec, _ = plan.resolve(name, keys, flags, lambda *_: NOBODY)
+    spec = replace(spec, **elsewhere)
+    return Asked(spec, address_of(spec), topic, epoch_of(spec, until_ms, now_ms))
+
+
+def _is_elsewhere(master: str) -> bool:
+    return is_remote_master(master) and not masters.is_here(master)
+
+
+def address_of(spec: RunSpec) -> KafkaAddress:
+    """Return the Kafka of the flags, or that of `streamgauge up`."""
+    if spec.kafka or spec.kafka_config:
+        return kafka_security.external(spec.kafka, Path(spec.kafka_config) if spec.kafka_config else None)
+    if services := keeper.status():
+        return KafkaAddress(services.kafka)
+    raise UsageError(
+        "No Kafka is named, and `streamgauge up` has not started one. Give --kafka HOST:PORT, or start one with "
+        "`streamgauge up`."
+    )
+
+
+def epoch_of(spec: RunSpec, until_ms: int | None, now_ms: int) -> int:
+    """Return the load start, before which the events of the backlog lie. Only there no part of a window is cut."""
+    part_ms = oracle_of(spec).part_ms
+    if until_ms is None:
+        return now_ms // part_ms * part_ms
+    if until_ms % part_ms:
+        raise UsageError(
+            f"--until is a multiple of {part_ms} ms for these windows, and {until_ms} is not: the nearest is "
+            f"{round(until_ms / part_ms) * part_ms}."
+        )
+    return until_ms
+
+
+def refuse(asked: Asked) -> None:
+    """Raise for what can't succeed, before anything is started or created."""
+    if not asked.tape.waits:
+        raise UsageError(
+            f"The scenario {asked.spec.scenario} has no backlog. Give --backlog TIME, such as --backlog 10m."
+        )
+    if not TOPIC.fullmatch(asked.topic) or asked.topic in (".", ".."):
+        raise UsageError(
+            f"{shown(asked.topic)!r} is no name of a topic: Kafka allows up to 249 letters, digits, '.', '_' and '-'."
+        )
+    if _is_elsewhere(asked.spec.master):
+        if is_loopback(asked.kafka.bootstrap):
+            raise UsageError(
+                f"master = {asked.spec.master!r} runs on other machines, which can't reach Kafka at "
+                f"{asked.kafka.bootstrap}. Name the address by which they reach it with --kafka."
+            )
+        masters.refuse_unsaid_driver(asked.spec)
+    executors.reach(asked.spec.master)
+    if asked.topic in kafka.topic_ids(asked.kafka):
+        raise UsageError(
+            f"The topic {asked.topic} exists in Kafka at {asked.kafka.bootstrap}. A backlog takes a new one: choose "
+            f"another --topic, or delete it first."
+        )
+
+
+def fill(asked: Asked) -> Filled:
+    """Create the topic and let Spark write the backlog into it. On any failure the topic is deleted."""
+    surroundings = environments.prepare(manifests.load(ENGINE_ID), console.note)
+    partitions = [Partition(asked.tape, number) for number in range(asked.tape.partitions)]
+    wanted = {each.number: len(each) for each in partitions}
+    with children.guard(), _topic(asked), console.progress() as screen, _scratch() as private:
+        each_bytes = record_bytes(partitions, asked.epoch_ms)
+        refuse_without_room(asked, wanted, each_bytes)
+        size = size_in_words(int(each_bytes * sum(wanted.values())))
+        screen.phase("backlog", f"{many(sum(wanted.values()), 'record')} in topic {asked.topic}, {size}")
+        job = _Job(asked, private, surroundings.python, surroundings.jars)
+        began_s = time.monotonic()
+        with job.running():
+            watch = _Watch(asked, sum(wanted.values()), began_s)
+
+            def over() -> bool:
+                screen.update(watch.look(job))
+                return not job.child.alive()
+
+            wait_until(over, deadline_s=math.inf, what="the end of Spark", every_s=POLL_S)
+        took_s = time.monotonic() - began_s
+        job.refuse_failed()
+        refuse_others(kafka.end_offsets(asked.kafka, asked.topic), wanted, asked.topic)
+    return watch.filled(wanted, took_s)
+
+
+def record_bytes(partitions: list[Partition], epoch_ms: int) -> float:
+    """Return the mean size of a record in the log, from the first ones of a partition that has some."""
+    batch = next((batch for each in partitions for batch in each.batches(epoch_ms)), None)
+    if batch is None:
+        return 0.0
+    held = sum(int(batch[name].nbytes) for name in (KEY, VALUE))
+    return held / len(batch) + PER_RECORD
+
+
+def room_wanted(records: Mapping[int, int], each_bytes: float, replicas: Mapping[int, set[int]]) -> dict[int, int]:
+    """Return the bytes that each broker will store."""
+    found: dict[int, int] = {}
+    for partition, brokers in replicas.items():
+        for broker in brokers:
+            found[broker] = found.get(broker, 0) + PER_REPLICA + int(records[partition] * each_bytes)
+    return found
+
+
+def refuse_without_room(asked: Asked, records: Mapping[int, int], each_bytes: float) -> None:
+    """Compare what each broker will store with what it has free, as far as it says so."""
+    free = kafka.usable_bytes(asked.kafka)
+    for broker, size in sorted(room_wanted(records, each_bytes, kafka.replicas(asked.kafka, asked.topic)).items()):
+        wanted = size + disk_space.AS_GOOD_AS_FULL
+        if wanted > free.get(broker, wanted):
+            raise NoRoomError(
+                f"There is not enough disk space for this backlog: broker {broker} of Kafka at "
+                f"{asked.kafka.bootstrap} needs {size_in_words(wanted)} ({many(sum(records.values()), 'record')} of "
+                f"{each_bytes:.0f} bytes in all, {size_in_words(disk_space.AS_GOOD_AS_FULL)} to spare), but only "
+                f"{size_in_words(free[broker])} are free there. Free some, or give a lower --rate or a shorter "
+                f"--backlog."
+            )
+
+
+def refuse_others(ends: Mapping[int, int], wanted: Mapping[int, int], topic: str) -> None:
+    """Raise if the topic has more or fewer records than the plan."""
+    others = [
+        f"{ends.get(partition, 0):,} instead of {count:,} in partition {partition}"
+        for partition, count in sorted(wanted.items())
+        if ends.get(partition, 0) != count
+    ]
+    if others:
+        raise HarnessError(
+            f"Spark ended well, but the topic {topic} does not hold each record once: {', '.join(others)}. Another "
+            f"program may have written there. Start the same command again."
+        )
+
+
+@contextmanager
+def _topic(asked: Asked) -> Iterator[None]:
+    """Create the topic. Delete it by its id if anything fails: a part of a backlog looks like a whole one."""
+    given = kafka.create_topic(asked.kafka, asked.topic, asked.tape.partitions)
+    try:
+        yield
+    except BaseException:
+        console.say(_deleted(asked, given))
+        raise
+
+
+def _deleted(asked: Asked, given: str) -> str:
+    place = f"{asked.topic} in Kafka at {asked.kafka.bootstrap}"
+    try:
+        why = kafka.delete_topics(asked.kafka, {asked.topic: given}).get(asked.topic, "")
+    except HarnessError as error:
+        why = str(error)
+    if why:
+        return f"The topic {place} stays, and is no whole backlog: delete it before you use it ({why})."
+    return f"Deleted the topic {place}: its backlog was not whole."
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """Yield a private folder that vanishes, also after a kill."""
+    folder = lease_folder(Path(tempfile.mkdtemp(prefix="streamgauge-backlog-")))
+    try:
+        yield folder
+    finally:
+        release_folder(folder)
+
+
+class _Job:
+    """The Spark job, with the cluster that it may have for itself."""
+
+    def __init__(self, asked: Asked, private: Path, python: Path, jars: tuple[Path, ...]) -> None:
+        self._asked, self._private, self._python, self._jars = asked, private, python, jars
+        self._logs = state_folder() / "backlog"
+        manifest = manifests.load(ENGINE_ID)
+        (private / "scratch").mkdir()
+        env = environment_of(manifest, {}, private, Surroundings(python))
+        self._env = {**env, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+        self._cluster: StandaloneCluster | None = None
+        self._child: Child | None = None
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None
+        return self._child
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Stop it before the topic is deleted: a producer could create it again."""
+        try:
+            self._start()
+            yield
+        finally:
+            if self._child:
+                self._child.stop(STOP_DEADLINE_S)
+            if self._cluster:
+                self._cluster.stop()
+
+    def pids(self) -> list[int]:
+        return [*([self._child.pid] if self._child else []), *(self._cluster.pids() if self._cluster else ())]
+
+    def refuse_failed(self) -> None:
+        if self.child.returncode():
+            raise HarnessError(
+                f"Spark could not write the backlog, and it is not tried again, because records would be there twice: "
+                f"{self.reason()}. The log is {self.child.log}."
+            )
+
+    def reason(self) -> str:
+        return shown(" ".join(complaint.reason(self.child.tail(complaint.REMEMBERED))).lstrip(": "), LONGEST)
+
+    def _start(self) -> None:
+        asked, master = self._asked, self._asked.spec.master
+        if workers := workers_of_master(master):
+            home, folder = home_of(self._python), self._private / "cluster"
+            self._cluster = StandaloneCluster(workers, home, folder, self._logs, self._env)
+            master = self._cluster.start()
+        config = {
+            "run": asked.topic,
+            "master": master,
+            "options": {"spark.executorEnv.PYTHONPATH": str(ROOT), **asked.spec.conf},
+            "jars": [str(jar) for jar in self._jars],
+            "java_options": "",
+            "kafka": {"bootstrap": asked.kafka.bootstrap, "java": dict(asked.kafka.java)},
+            "topic": asked.topic,
+            "plan": asked.plan.as_text(),
+        }
+        path = write_privately(self._private / "backlog.json", msgspec.json.encode(config).decode())
+        log = self._logs / f"{asked.topic}.log"
+        log.unlink(missing_ok=True)
+        words = [str(self._python), "-m", "generators.spark_backlog", str(path)]
+        self._child = children.spawn(words, name="spark", log=log, env=self._env, cwd=ROOT)
+
+
+class _Watch:
+    """How far the job is, and what it has cost."""
+
+    def __init__(self, asked: Asked, planned: int, began_s: float) -> None:
+        self._asked, self._planned = asked, planned
+        self._books, self._pids = Books(), list[int]()
+        self._processes = Processes(lambda: {ENGINE: self._pids})
+        self._used: Mapping[str, Usage] = {}
+        self._peak, self._sent, self._moved_s, self._asked_s = 0, 0, began_s, began_s
+
+    def look(self, job: _Job) -> dict[str, float | int]:
+        self._pids = job.pids()
+        self._used = self._books.take(self._processes.sample())
+        self._peak = max(
+            self._peak, sum(self._used[part].rss_bytes for part in (ENGINE, WORKERS) if part in self._used)
+        )
+        if time.monotonic() - self._asked_s >= ASK_S:
+            self._ask()
+        if job.child.alive() and time.monotonic() - self._moved_s > STALLED_S and self._sent < self._planned:
+            raise HarnessError(
+                f"Spark has written no further record for {STALLED_S:.0f} s: {self._sent:,} of {self._planned:,} are "
+                f"in the topic. It may have no free executor. It said: {job.reason()}. The log is {job.child.log}."
+            )
+        return {"sent": self._sent, "planned": self._planned, "done": -1, "now_ms": time.monotonic() * 1000}
+
+    def _ask(self) -> None:
+        with suppress(HarnessError):  # a broker may be away for a moment: Spark decides
+            sent = sum(kafka.end_offsets(self._asked.kafka, self._asked.topic).values())
+            self._moved_s = time.monotonic() if sent > self._sent else self._moved_s
+            self._sent = sent
+        self._asked_s = time.monotonic()
+
+    def filled(self, records: Mapping[int, int], wall_s: float) -> Filled:
+        jvm, python = (self._used.get(part, Usage()).cpu.total_s for part in (ENGINE, WORKERS))
+        return Filled(records, wall_s, jvm, python, self._peak)
