@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
-from harness.cli.common_flags import Json, answer
+from harness.cli.common_flags import Json, answer, conclude
 from harness.cli.flags import takes
 from harness.cli.scenario_flags import EVENTS, Scenario, usual
 from harness.drivers import backlog as drive
 from harness.host.disk_space import size_in_words
+from harness.model import Outcome, UsageError
+from harness.util.suggest import short
 from harness.util.texts import many
 
 SCENARIO = "catchup"
+CHECKS = ("here", "spark")
 OWN = {key: value for key, value in usual(SCENARIO).items() if key in ("rate", "backlog", "disorder")}
 
 
@@ -33,41 +37,95 @@ def backlog(
             show_default="now",
         ),
     ] = None,
+    check: Annotated[
+        str,
+        typer.Option(
+            metavar="here|spark",
+            help="Write nothing: compare a topic that exists with the plan, record by record, here or by Spark.",
+            show_default=False,
+        ),
+    ] = "",
     as_json: Json = False,
     **flags: Any,
 ) -> None:
     """Let Spark write the backlog of a scenario into a new topic, with the records and the order of a run."""
+    if check and check not in CHECKS:
+        raise UsageError(f"--check is {' or '.join(CHECKS)}, and not {short(check)}.")
+    if check and until is None:
+        raise UsageError("--check needs the --until with which the topic was written, and its other flags.")
     asked = drive.resolve(scenario, flags, topic, until, time.time_ns() // 1_000_000)
-    drive.refuse(asked)
+    drive.refuse(asked, checks=bool(check))
+    if check:
+        checked = drive.check(asked, by_spark=check == "spark")
+        outcome = Outcome.FAIL if checked.others else Outcome.PASS
+        conclude(as_json, _checked_as_object(asked, checked, outcome), _checked_lines(asked, checked, outcome), outcome)
     filled = drive.fill(asked)
     answer(as_json, _as_object(asked, filled), "\n".join(_lines(asked, filled)))
 
 
 def _as_object(asked: drive.Asked, filled: drive.Filled) -> dict[str, Any]:
+    own = {"records": filled.total, "partitions": list(filled.records.values())}
+    return {**_named(asked), **own, **_cost(filled.used), "plan": asked.plan.as_text()}
+
+
+def _checked_as_object(asked: drive.Asked, checked: drive.Checked, outcome: Outcome) -> dict[str, Any]:
+    partitions = [asdict(each) for each in checked.partitions]
+    own = {"verdict": outcome.value, "records": checked.total, "partitions": partitions}
+    return {**_named(asked), **own, **_cost(checked.used), "exit": outcome.exit_code}
+
+
+def _named(asked: drive.Asked) -> dict[str, Any]:
     return {
         "command": "backlog",
         "kafka": asked.kafka.bootstrap,
         "topic": asked.topic,
-        "records": filled.total,
-        "partitions": list(filled.records.values()),
         "until_ms": asked.epoch_ms,
-        "wall_s": round(filled.wall_s, 1),
-        "jvm_cpu_s": round(filled.jvm_cpu_s, 1),
-        "python_cpu_s": round(filled.python_cpu_s, 1),
-        "peak_rss_bytes": filled.peak_rss_bytes,
-        "plan": asked.plan.as_text(),
+    }
+
+
+def _cost(used: drive.Used) -> dict[str, Any]:
+    return {
+        "wall_s": round(used.wall_s, 1),
+        "jvm_cpu_s": round(used.jvm_cpu_s, 1),
+        "python_cpu_s": round(used.python_cpu_s, 1),
+        "peak_rss_bytes": used.peak_rss_bytes,
     }
 
 
 def _lines(asked: drive.Asked, filled: drive.Filled) -> list[str]:
-    parts = ", ".join(f"{count:,}" for count in filled.records.values())
-    millions = filled.total / 1e6
     return [
         f"{many(filled.total, 'record')} are in topic {asked.topic} of Kafka at {asked.kafka.bootstrap}, each once",
-        f"  partitions  {parts}",
+        f"  partitions  {', '.join(f'{count:,}' for count in filled.records.values())}",
         f"  until       {asked.epoch_ms} (--until: the load start, in ms since 1970)",
-        f"  Spark       {filled.wall_s:.0f} s with its start, {filled.total / filled.wall_s:,.0f} records/s",
-        f"  CPU         {filled.jvm_cpu_s / millions:.1f} s of JVMs and {filled.python_cpu_s / millions:.1f} s of "
-        f"Python per million records",
-        f"  memory      {size_in_words(filled.peak_rss_bytes)} at most",
+        *_cost_lines(filled.used, filled.total),
+    ]
+
+
+def _checked_lines(asked: drive.Asked, checked: drive.Checked, outcome: Outcome) -> list[str]:
+    place = f"topic {asked.topic} of Kafka at {asked.kafka.bootstrap}"
+    if not checked.others:
+        first = f"{outcome}  {many(checked.total, 'record')} in {place} are those of the plan, in its order"
+        return [first, *_cost_lines(checked.used, checked.total)]
+    differing = [
+        f"  partition {each.partition}: {each.records:,} of {each.planned:,} records, {each.extra:,} that the plan "
+        f"does not have, {each.missing:,} missing; the first difference is at offset {each.first:,}"
+        for each in checked.others
+    ]
+    first = (
+        f"{outcome}  {many(len(checked.others), 'partition')} of {place} {_differ(len(checked.others))} from the plan"
+    )
+    return [first, *differing, *_cost_lines(checked.used, checked.total)]
+
+
+def _differ(count: int) -> str:
+    return "differs" if count == 1 else "differ"
+
+
+def _cost_lines(used: drive.Used, records: int) -> list[str]:
+    millions = max(1, records) / 1e6
+    return [
+        f"  time        {used.wall_s:.0f} s in all, {records / max(used.wall_s, 1e-9):,.0f} records/s",
+        f"  CPU         {used.jvm_cpu_s / millions:.1f} s of JVMs and {used.python_cpu_s / millions:.1f} s of Python "
+        f"per million records",
+        f"  memory      {size_in_words(used.peak_rss_bytes)} at most",
     ]

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 import re
+import resource
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +20,15 @@ import msgspec
 from generators.by_partition import KEY, VALUE, Partition
 from generators.spark_plan import Plan
 from harness.config import masters, plan
-from harness.engines import complaint, environments
+from harness.engines import environments
 from harness.engines import manifest as manifests
-from harness.engines.config import write_privately
-from harness.engines.job import Surroundings
-from harness.engines.process import environment_of
 from harness.engines.spark import executors
-from harness.engines.spark.standalone import StandaloneCluster, home_of
+from harness.engines.spark.own_job import SparkJob
 from harness.host import disk_space
 from harness.host.disk_space import NoRoomError, size_in_words
-from harness.install.origin import ROOT
+from harness.kafka_log import against_plan
+from harness.kafka_log.against_plan import Compared
+from harness.kafka_log.recount import Span
 from harness.metering.cpu_books import Books, Usage
 from harness.metering.process_sampling import ENGINE, WORKERS, Processes
 from harness.model import (
@@ -40,11 +40,9 @@ from harness.model import (
     TapeSpec,
     UsageError,
     is_remote_master,
-    workers_of_master,
 )
 from harness.services import children, kafka, kafka_security, keeper
 from harness.services.addresses import is_loopback
-from harness.services.children import Child
 from harness.services.owners import lease_folder, release_folder
 from harness.terminal import console
 from harness.terminal.command_end import state_folder
@@ -62,9 +60,7 @@ PER_RECORD = 12  # bytes of a record in the log beside key and value, with its s
 PER_REPLICA = 1_000_000  # least size of the files of a partition
 POLL_S = 2.0
 ASK_S = 6.0  # how often Kafka is asked for its offsets, which costs CPU
-STALLED_S = 300.0  # without a further record
-STOP_DEADLINE_S = 20.0
-LONGEST = 400  # characters of Spark's reason
+STALLED_S = 600.0  # without a further record
 
 
 @dataclass(frozen=True)
@@ -86,18 +82,42 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Filled:
-    """What was written, and what that cost Spark."""
+class Used:
+    """What Spark, or this process, has used."""
 
-    records: Mapping[int, int]  # by partition
-    wall_s: float  # from the start of Spark to its end
+    wall_s: float  # with the start of Spark
     jvm_cpu_s: float
     python_cpu_s: float
     peak_rss_bytes: int
 
+
+@dataclass(frozen=True)
+class Filled:
+    """What was written, and what that cost."""
+
+    records: Mapping[int, int]  # by partition
+    used: Used
+
     @property
     def total(self) -> int:
         return sum(self.records.values())
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Each partition against its plan, and what that cost."""
+
+    partitions: Sequence[Compared]
+    used: Used
+
+    @property
+    def total(self) -> int:
+        return sum(each.records for each in self.partitions)
+
+    @property
+    def others(self) -> list[Compared]:
+        """The partitions that are not as planned."""
+        return [each for each in self.partitions if each.first >= 0]
 
 
 def resolve(scenario: str, flags: Mapping[str, Any], topic: str, until_ms: int | None, now_ms: int) -> Asked:
@@ -140,8 +160,8 @@ def epoch_of(spec: RunSpec, until_ms: int | None, now_ms: int) -> int:
     return until_ms
 
 
-def refuse(asked: Asked) -> None:
-    """Raise for what can't succeed, before anything is started or created."""
+def refuse(asked: Asked, *, checks: bool = False) -> None:
+    """Raise for what can't succeed, before anything is started or created. `checks`: the topic has to exist."""
     if not asked.tape.waits:
         raise UsageError(
             f"The scenario {asked.spec.scenario} has no backlog. Give --backlog TIME, such as --backlog 10m."
@@ -158,37 +178,93 @@ def refuse(asked: Asked) -> None:
             )
         masters.refuse_unsaid_driver(asked.spec)
     executors.reach(asked.spec.master)
-    if asked.topic in kafka.topic_ids(asked.kafka):
+    there = asked.topic in kafka.topic_ids(asked.kafka)
+    if there and not checks:
         raise UsageError(
             f"The topic {asked.topic} exists in Kafka at {asked.kafka.bootstrap}. A backlog takes a new one: choose "
             f"another --topic, or delete it first."
         )
+    if checks and not there:
+        raise UsageError(f"There is no topic {asked.topic} in Kafka at {asked.kafka.bootstrap} to compare.")
 
 
 def fill(asked: Asked) -> Filled:
     """Create the topic and let Spark write the backlog into it. On any failure the topic is deleted."""
     surroundings = environments.prepare(manifests.load(ENGINE_ID), console.note)
-    partitions = [Partition(asked.tape, number) for number in range(asked.tape.partitions)]
+    partitions = _partitions(asked)
     wanted = {each.number: len(each) for each in partitions}
     with children.guard(), _topic(asked), console.progress() as screen, _scratch() as private:
         each_bytes = record_bytes(partitions, asked.epoch_ms)
         refuse_without_room(asked, wanted, each_bytes)
         size = size_in_words(int(each_bytes * sum(wanted.values())))
         screen.phase("backlog", f"{many(sum(wanted.values()), 'record')} in topic {asked.topic}, {size}")
-        job = _Job(asked, private, surroundings.python, surroundings.jars)
-        began_s = time.monotonic()
-        with job.running():
-            watch = _Watch(asked, sum(wanted.values()), began_s)
-
-            def over() -> bool:
-                screen.update(watch.look(job))
-                return not job.child.alive()
-
-            wait_until(over, deadline_s=math.inf, what="the end of Spark", every_s=POLL_S)
-        took_s = time.monotonic() - began_s
-        job.refuse_failed()
+        job = SparkJob("generators.spark_backlog", surroundings, private, _log(asked))
+        config = {
+            "run": asked.topic,
+            "kafka": {"bootstrap": asked.kafka.bootstrap, "java": dict(asked.kafka.java)},
+            "topic": asked.topic,
+            "plan": asked.plan.as_text(),
+        }
+        cost, written = _Cost(), _Written(asked, sum(wanted.values()))
+        # It ends before the topic is deleted: a producer could create that again.
+        with job.running(asked.spec.master, asked.spec.conf, config):
+            _await_end(job, cost, lambda: screen.update(written.look(job)))
+        if job.child.returncode():
+            raise HarnessError(
+                f"Spark could not write the backlog, and it is not tried again, because records would be there twice: "
+                f"{job.reason()}. The log is {job.child.log}."
+            )
         refuse_others(kafka.end_offsets(asked.kafka, asked.topic), wanted, asked.topic)
-    return watch.filled(wanted, took_s)
+    return Filled(wanted, cost.used())
+
+
+def check(asked: Asked, *, by_spark: bool) -> Checked:
+    """Compare the topic with the plan, here or by Spark: each partition by itself, with the same code."""
+    ends = kafka.end_offsets(asked.kafka, asked.topic)
+    with children.guard(), console.progress() as screen:
+        how = "by Spark" if by_spark else "here"
+        screen.phase("check", f"{many(sum(ends.values()), 'record')} of topic {asked.topic}, read {how}")
+        return _checked_by_spark(asked, ends) if by_spark else _checked_here(asked, ends)
+
+
+def _checked_here(asked: Asked, ends: Mapping[int, int]) -> Checked:
+    began_s, cpu_s = time.monotonic(), time.process_time()
+    spans = [Span(number, 0, ends.get(number, 0)) for number in range(max(asked.tape.partitions, len(ends)))]
+    found = [against_plan.of_partition(asked.plan, asked.kafka, asked.topic, span) for span in spans]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return Checked(found, Used(time.monotonic() - began_s, 0.0, time.process_time() - cpu_s, peak))
+
+
+def _checked_by_spark(asked: Asked, ends: Mapping[int, int]) -> Checked:
+    surroundings = environments.prepare(manifests.load(ENGINE_ID), console.note)
+    with _scratch() as private:
+        answer, cost = private / "answer.json", _Cost()
+        kafka_of = {"bootstrap": asked.kafka.bootstrap, "librdkafka": dict(asked.kafka.librdkafka)}
+        question = {"plan": asked.plan, **kafka_of, "topic": asked.topic, "ends": dict(ends)}
+        config = {"run": asked.topic, "answer": str(answer), "asked": msgspec.json.encode(question).decode()}
+        job = SparkJob("harness.kafka_log.spark_check_job", surroundings, private, _log(asked))
+        with job.running(asked.spec.master, asked.spec.conf, config):
+            _await_end(job, cost, lambda: None)
+        if job.child.returncode() or not answer.is_file():
+            raise HarnessError(f"Spark could not compare the topic: {job.reason()}. The log is {job.child.log}.")
+        return Checked(msgspec.json.decode(answer.read_bytes(), type=list[Compared]), cost.used())
+
+
+def _partitions(asked: Asked) -> list[Partition]:
+    return [Partition(asked.tape, number) for number in range(asked.tape.partitions)]
+
+
+def _log(asked: Asked) -> Path:
+    return state_folder() / "backlog" / f"{asked.topic}.log"
+
+
+def _await_end(job: SparkJob, cost: _Cost, look: Callable[[], None]) -> None:
+    def over() -> bool:
+        cost.take(job.pids())
+        look()
+        return not job.child.alive()
+
+    wait_until(over, deadline_s=math.inf, what="the end of Spark", every_s=POLL_S)
 
 
 def record_bytes(partitions: list[Partition], epoch_ms: int) -> float:
@@ -270,104 +346,45 @@ def _scratch() -> Iterator[Path]:
         release_folder(folder)
 
 
-class _Job:
-    """The Spark job, with the cluster that it may have for itself."""
+class _Cost:
+    """What a job has used so far."""
 
-    def __init__(self, asked: Asked, private: Path, python: Path, jars: tuple[Path, ...]) -> None:
-        self._asked, self._private, self._python, self._jars = asked, private, python, jars
-        self._logs = state_folder() / "backlog"
-        manifest = manifests.load(ENGINE_ID)
-        (private / "scratch").mkdir()
-        env = environment_of(manifest, {}, private, Surroundings(python))
-        self._env = {**env, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
-        self._cluster: StandaloneCluster | None = None
-        self._child: Child | None = None
-
-    @property
-    def child(self) -> Child:
-        assert self._child is not None
-        return self._child
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Stop it before the topic is deleted: a producer could create it again."""
-        try:
-            self._start()
-            yield
-        finally:
-            if self._child:
-                self._child.stop(STOP_DEADLINE_S)
-            if self._cluster:
-                self._cluster.stop()
-
-    def pids(self) -> list[int]:
-        return [*([self._child.pid] if self._child else []), *(self._cluster.pids() if self._cluster else ())]
-
-    def refuse_failed(self) -> None:
-        if self.child.returncode():
-            raise HarnessError(
-                f"Spark could not write the backlog, and it is not tried again, because records would be there twice: "
-                f"{self.reason()}. The log is {self.child.log}."
-            )
-
-    def reason(self) -> str:
-        return shown(" ".join(complaint.reason(self.child.tail(complaint.REMEMBERED))).lstrip(": "), LONGEST)
-
-    def _start(self) -> None:
-        asked, master = self._asked, self._asked.spec.master
-        if workers := workers_of_master(master):
-            home, folder = home_of(self._python), self._private / "cluster"
-            self._cluster = StandaloneCluster(workers, home, folder, self._logs, self._env)
-            master = self._cluster.start()
-        config = {
-            "run": asked.topic,
-            "master": master,
-            "options": {"spark.executorEnv.PYTHONPATH": str(ROOT), **asked.spec.conf},
-            "jars": [str(jar) for jar in self._jars],
-            "java_options": "",
-            "kafka": {"bootstrap": asked.kafka.bootstrap, "java": dict(asked.kafka.java)},
-            "topic": asked.topic,
-            "plan": asked.plan.as_text(),
-        }
-        path = write_privately(self._private / "backlog.json", msgspec.json.encode(config).decode())
-        log = self._logs / f"{asked.topic}.log"
-        log.unlink(missing_ok=True)
-        words = [str(self._python), "-m", "generators.spark_backlog", str(path)]
-        self._child = children.spawn(words, name="spark", log=log, env=self._env, cwd=ROOT)
-
-
-class _Watch:
-    """How far the job is, and what it has cost."""
-
-    def __init__(self, asked: Asked, planned: int, began_s: float) -> None:
-        self._asked, self._planned = asked, planned
+    def __init__(self) -> None:
         self._books, self._pids = Books(), list[int]()
         self._processes = Processes(lambda: {ENGINE: self._pids})
         self._used: Mapping[str, Usage] = {}
-        self._peak, self._sent, self._moved_s, self._asked_s = 0, 0, began_s, began_s
+        self._peak, self._began_s, self._took_s = 0, time.monotonic(), 0.0
 
-    def look(self, job: _Job) -> dict[str, float | int]:
-        self._pids = job.pids()
+    def take(self, pids: list[int]) -> None:
+        self._pids, self._took_s = pids, time.monotonic() - self._began_s
         self._used = self._books.take(self._processes.sample())
-        self._peak = max(
-            self._peak, sum(self._used[part].rss_bytes for part in (ENGINE, WORKERS) if part in self._used)
-        )
-        if time.monotonic() - self._asked_s >= ASK_S:
-            self._ask()
-        if job.child.alive() and time.monotonic() - self._moved_s > STALLED_S and self._sent < self._planned:
+        self._peak = max(self._peak, sum(self._part(part).rss_bytes for part in (ENGINE, WORKERS)))
+
+    def used(self) -> Used:
+        return Used(self._took_s, self._part(ENGINE).cpu.total_s, self._part(WORKERS).cpu.total_s, self._peak)
+
+    def _part(self, part: str) -> Usage:
+        return self._used.get(part, Usage())
+
+
+class _Written:
+    """How much of a backlog is in its topic."""
+
+    def __init__(self, asked: Asked, planned: int) -> None:
+        self._asked, self._planned, self._count = asked, planned, 0
+        self._asked_s = self._moved_s = time.monotonic()
+
+    def look(self, job: SparkJob) -> dict[str, float | int]:
+        now_s = time.monotonic()
+        if now_s - self._asked_s >= ASK_S:
+            self._asked_s = now_s
+            with suppress(HarnessError):  # a broker may be away for a moment: Spark decides
+                count = sum(kafka.end_offsets(self._asked.kafka, self._asked.topic).values())
+                self._moved_s = now_s if count > self._count else self._moved_s
+                self._count = count
+        if job.child.alive() and now_s - self._moved_s > STALLED_S and self._count < self._planned:
             raise HarnessError(
-                f"Spark has written no further record for {STALLED_S:.0f} s: {self._sent:,} of {self._planned:,} are "
+                f"Spark has written no further record for {STALLED_S:.0f} s: {self._count:,} of {self._planned:,} are "
                 f"in the topic. It may have no free executor. It said: {job.reason()}. The log is {job.child.log}."
             )
-        return {"sent": self._sent, "planned": self._planned, "done": -1, "now_ms": time.monotonic() * 1000}
-
-    def _ask(self) -> None:
-        with suppress(HarnessError):  # a broker may be away for a moment: Spark decides
-            sent = sum(kafka.end_offsets(self._asked.kafka, self._asked.topic).values())
-            self._moved_s = time.monotonic() if sent > self._sent else self._moved_s
-            self._sent = sent
-        self._asked_s = time.monotonic()
-
-    def filled(self, records: Mapping[int, int], wall_s: float) -> Filled:
-        jvm, python = (self._used.get(part, Usage()).cpu.total_s for part in (ENGINE, WORKERS))
-        return Filled(records, wall_s, jvm, python, self._peak)
+        return {"sent": self._count, "planned": self._planned, "done": -1, "now_ms": now_s * 1000}

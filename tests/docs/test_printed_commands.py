@@ -34,7 +34,7 @@ from harness.rundir import store
 from harness.runner.run import Run
 from harness.runner.world.fake import FakeWorld
 from harness.runner.world.real import RealWorld
-from harness.services import claim, external, kafka, keeper, owners
+from harness.services import claim, external, keeper, owners
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal.command_end import ended
 from reports.sections import reproduce
@@ -223,7 +223,7 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
     monkeypatch.setattr(executors, "reach", lambda _: None)
     monkeypatch.setattr(keeper, "status", lambda: keeper.Services("127.0.0.1:9092", "", "", ""))
-    monkeypatch.setattr(kafka, "topic_ids", lambda _: {})
+    monkeypatch.setattr(backlog, "refuse", lambda *_, **__: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
@@ -234,6 +234,7 @@ def reader(prepared, tmp_path, monkeypatch):
         (FakeWorld, "open"),
         (EmbeddedKafka, "start"),
         (backlog, "fill"),
+        (backlog, "check"),
         (proof, "prove"),
         (locality, "measure"),
     ):

@@ -63,6 +63,12 @@ def test_what_can_not_succeed_is_refused_before_anything_starts(broker, mistake,
         backlog.refuse(asked(**mistake))
 
 
+def test_only_a_topic_that_exists_can_be_compared(broker):
+    backlog.refuse(asked("taken"), checks=True)
+    with pytest.raises(UsageError, match="There is no topic clicks in Kafka"):
+        backlog.refuse(asked(), checks=True)
+
+
 def test_what_can_succeed_is_not(broker):
     backlog.refuse(asked())
     backlog.refuse(asked(workload="etl"))  # also one that the engine spark has no job for
