@@ -58,36 +58,24 @@ def backlog(
     if check:
         checked = drive.check(asked, by_spark=check == "spark")
         outcome = Outcome.FAIL if checked.others else Outcome.PASS
-        conclude(as_json, _checked_as_object(asked, checked, outcome), _checked_lines(asked, checked, outcome), outcome)
+        told = _as_object(asked, checked.total, [*map(asdict, checked.partitions)], checked.used)
+        told |= {"verdict": outcome.value, "exit": outcome.exit_code}
+        conclude(as_json, told, _checked_lines(asked, checked, outcome), outcome)
     filled = drive.fill(asked)
-    answer(as_json, _as_object(asked, filled), "\n".join(_lines(asked, filled)))
+    told = _as_object(asked, filled.total, [*filled.records.values()], filled.used)
+    answer(as_json, told | {"plan": asked.plan.as_text()}, "\n".join(_lines(asked, filled)))
 
 
-def _as_object(asked: drive.Asked, filled: drive.Filled) -> dict[str, Any]:
-    own = {"records": filled.total, "partitions": list(filled.records.values())}
-    return {**_named(asked), **own, **_cost(filled.used), "plan": asked.plan.as_text()}
-
-
-def _checked_as_object(asked: drive.Asked, checked: drive.Checked, outcome: Outcome) -> dict[str, Any]:
-    partitions = [asdict(each) for each in checked.partitions]
-    own = {"verdict": outcome.value, "records": checked.total, "partitions": partitions}
-    return {**_named(asked), **own, **_cost(checked.used), "exit": outcome.exit_code}
-
-
-def _named(asked: drive.Asked) -> dict[str, Any]:
+def _as_object(asked: drive.Asked, records: int, partitions: list[Any], used: drive.Used) -> dict[str, Any]:
     return {
         "command": "backlog",
         "kafka": asked.kafka.bootstrap,
         "topic": asked.topic,
         "until_ms": asked.epoch_ms,
-    }
-
-
-def _cost(used: drive.Used) -> dict[str, Any]:
-    return {
+        "records": records,
+        "partitions": partitions,
         "wall_s": round(used.wall_s, 1),
-        "jvm_cpu_s": round(used.jvm_cpu_s, 1),
-        "python_cpu_s": round(used.python_cpu_s, 1),
+        "cpu_s": round(used.cpu_s, 1),
         "peak_rss_bytes": used.peak_rss_bytes,
     }
 
@@ -125,7 +113,6 @@ def _cost_lines(used: drive.Used, records: int) -> list[str]:
     millions = max(1, records) / 1e6
     return [
         f"  time        {used.wall_s:.0f} s in all, {records / max(used.wall_s, 1e-9):,.0f} records/s",
-        f"  CPU         {used.jvm_cpu_s / millions:.1f} s of JVMs and {used.python_cpu_s / millions:.1f} s of Python "
-        f"per million records",
+        f"  CPU         {used.cpu_s:.1f} s, {used.cpu_s / millions:.1f} s per million records",
         f"  memory      {size_in_words(used.peak_rss_bytes)} at most",
     ]

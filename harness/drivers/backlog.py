@@ -58,6 +58,7 @@ NOBODY = EngineManifest(
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule
 PER_RECORD = 12  # bytes of a record in the log beside key and value, with its share of batches and indexes
 PER_REPLICA = 1_000_000  # least size of the files of a partition
+PARTS = (ENGINE, WORKERS)
 POLL_S = 2.0
 ASK_S = 6.0  # how often Kafka is asked for its offsets, which costs CPU
 STALLED_S = 600.0  # without a further record
@@ -86,8 +87,7 @@ class Used:
     """What Spark, or this process, has used."""
 
     wall_s: float  # with the start of Spark
-    jvm_cpu_s: float
-    python_cpu_s: float
+    cpu_s: float
     peak_rss_bytes: int
 
 
@@ -232,7 +232,7 @@ def _checked_here(asked: Asked, ends: Mapping[int, int]) -> Checked:
     spans = [Span(number, 0, ends.get(number, 0)) for number in range(max(asked.tape.partitions, len(ends)))]
     found = [against_plan.of_partition(asked.plan, asked.kafka, asked.topic, span) for span in spans]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return Checked(found, Used(time.monotonic() - began_s, 0.0, time.process_time() - cpu_s, peak))
+    return Checked(found, Used(time.monotonic() - began_s, time.process_time() - cpu_s, peak))
 
 
 def _checked_by_spark(asked: Asked, ends: Mapping[int, int]) -> Checked:
@@ -358,10 +358,10 @@ class _Cost:
     def take(self, pids: list[int]) -> None:
         self._pids, self._took_s = pids, time.monotonic() - self._began_s
         self._used = self._books.take(self._processes.sample())
-        self._peak = max(self._peak, sum(self._part(part).rss_bytes for part in (ENGINE, WORKERS)))
+        self._peak = max(self._peak, sum(self._part(part).rss_bytes for part in PARTS))
 
     def used(self) -> Used:
-        return Used(self._took_s, self._part(ENGINE).cpu.total_s, self._part(WORKERS).cpu.total_s, self._peak)
+        return Used(self._took_s, sum(self._part(part).cpu.total_s for part in PARTS), self._peak)
 
     def _part(self, part: str) -> Usage:
         return self._used.get(part, Usage())

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from generators.spark_plan import Plan
 from harness.kafka_log import recount
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
-def start(kafka_address: KafkaAddress, *flags: str) -> tuple[str, subprocess.Popen[str]]:
-    topic = f"backlog-{uuid.uuid4().hex[:12]}"
+def start(kafka_address: KafkaAddress, *flags: str, topic: str = "") -> tuple[str, subprocess.Popen[str]]:
+    topic = topic or f"backlog-{uuid.uuid4().hex[:12]}"
     words = ["--topic", topic, "--kafka", kafka_address.bootstrap, "--until", str(EPOCH_MS), "--json", *flags]
     command = [sys.executable, "-m", "harness", "backlog", *words]
     return topic, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -66,7 +66,29 @@ def test_each_partition_has_the_keys_values_and_order_of_the_ad_servers(workload
     sent = sent_by_servers(plan.tape, str(tmp_path))
     assert records_in(kafka_address, topic) == sent
     assert answer["partitions"] == [len(records) for records in sent.values()]
-    assert answer["jvm_cpu_s"] > 0 < answer["python_cpu_s"]
+    assert answer["cpu_s"] > 0
+    for how in ("here", "spark"):
+        _, process = start(kafka_address, *flags, "--master", "local[2]", "--check", how, topic=topic)
+        checked = ended(process)
+        assert checked["verdict"] == "PASS", checked["said"]
+        assert [(each["records"], each["first"]) for each in checked["partitions"]] == [
+            (count, -1) for count in answer["partitions"]
+        ]
+
+
+def test_a_record_too_many_is_found_here_and_by_spark_alike(kafka_address):
+    flags = ("--rate", "1000", "--backlog", "5s", "--master", "local[2]")
+    topic, process = start(kafka_address, *flags)
+    assert ended(process)["exit"] == Exit.PASS
+    producer = Producer({"bootstrap.servers": kafka_address.bootstrap})
+    producer.produce(topic, b"one more", b"key", 2)
+    producer.flush()
+
+    answers = [ended(start(kafka_address, *flags, "--check", how, topic=topic)[1]) for how in ("here", "spark")]
+
+    assert [answer["exit"] for answer in answers] == [Exit.FAIL, Exit.FAIL]
+    assert answers[0]["partitions"] == answers[1]["partitions"]
+    assert [(each["extra"], each["missing"]) for each in answers[0]["partitions"]] == [(0, 0), (0, 0), (1, 0), (0, 0)]
 
 
 def test_a_dead_executor_costs_the_topic_and_no_record_is_there_twice(kafka_address):
