@@ -123,6 +123,17 @@ class Tape:
             for at in np.flatnonzero(begins[1:] > begins[:-1]):
                 yield int(numbers[at]), int(begins[at]), int(begins[at + 1])
 
+    def slots_to(self, partition: int, server: int, first: int, until: int) -> tuple[Ints, Ints]:
+        """Return the slots of a server for a partition in the slices first <= j < until, and the slice of each."""
+        numbers, begins, lengths = self._spans_to(partition, server, first, until)
+        ends = np.cumsum(lengths)
+        slots = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
+        return slots, np.repeat(numbers, lengths)
+
+    def count_to(self, partition: int, server: int, first: int, until: int) -> int:
+        """Return how many slots `slots_to` returns, in the memory of the slices."""
+        return int(self._spans_to(partition, server, first, until)[2].sum())
+
     @property
     def slices_settled(self) -> int:
         """The number of slices that an extension of the profile can't change."""
@@ -144,6 +155,13 @@ class Tape:
                 idle = (begin_ms >= spell.from_ms) & (begin_ms < spell.until_ms) & (partition == IDLE_PARTITION)
                 partition = np.where(idle, (partition + 1) % self.spec.partitions, partition)
         return partition
+
+    def _spans_to(self, partition: int, server: int, first: int, until: int) -> tuple[Ints, Ints, Ints]:
+        """Return the slices that go to a partition, and where the slots of a server in each begin and how many."""
+        numbers = np.arange(first, until, dtype=np.int64)
+        begins = self._first_slots(server, np.arange(first, until + 1, dtype=np.int64))
+        own = np.flatnonzero(self._partitions(server, numbers) == partition)
+        return numbers[own], begins[own], begins[own + 1] - begins[own]
 
     def blocks(self, size: int = BLOCK) -> Iterator[Events]:
         """Yield all slots, server by server, in the memory of one block."""

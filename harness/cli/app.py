@@ -43,6 +43,7 @@ COMMANDS = {
     "ls": Place("ls_rm", "ls", panels.RUNS),
     "rm": Place("ls_rm", "rm", panels.RUNS),
     "tape": Place("tape", "tape", panels.RUNS),
+    "backlog": Place("backlog", "backlog", panels.RUNS, is_long=True),
     "bench": Place("bench", "bench", panels.ITSELF, is_long=True),
     "search": Place("search", "search", panels.EXPERIMENTS, is_long=True),
     "chaos": Place("chaos", "chaos", panels.EXPERIMENTS, is_long=True),

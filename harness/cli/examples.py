@@ -16,6 +16,7 @@ EXAMPLES = {
     "ls": "ls runs",
     "rm": "rm --older-than 7d --dry-run",
     "tape": "tape storm --rate 1000",
+    "backlog": "backlog --rate 100000 --backlog 10m --topic clicks",
     "bench": "bench --quick",
     "search": "search --quick --engine spark",
     "chaos": "chaos --tier pr --jobs 2",

@@ -51,7 +51,7 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
                 f"master = {spec.master!r} runs on other machines, but {flag} names a loopback address, which only "
                 f"this machine can reach. Name the address by which the whole cluster reaches it."
             )
-    _refuse_unsaid_driver(spec)
+    refuse_unsaid_driver(spec)
 
 
 def is_here(name: str) -> bool:
@@ -66,7 +66,7 @@ def _needed(spec: RunSpec, manifest: EngineManifest) -> Iterator[tuple[str, str]
         yield "--sql", spec.sql
 
 
-def _refuse_unsaid_driver(spec: RunSpec) -> None:
+def refuse_unsaid_driver(spec: RunSpec) -> None:
     host = spec.conf.get(HOST, "")
     if not host:
         raise UsageError(

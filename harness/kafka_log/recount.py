@@ -13,9 +13,11 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from numpy.typing import NDArray
 
+from generators.by_partition import KEY, VALUE
 from harness.evidence.observed import STAMPED
 from harness.model import HarnessError, KafkaAddress
 from workloads.base import Codec, Values
@@ -111,6 +113,13 @@ def read_values(address: KafkaAddress, topic: str, ends: Mapping[int, int]) -> l
     with closing(consumer), uncollected():
         spans = [_read_span(consumer, topic, Span(partition, 0, end)) for partition, end in sorted(ends.items())]
         return [[message.value() for messages, _ in parts for message in messages] for parts in spans]
+
+
+def read_records(consumer: Consumer, topic: str, span: Span) -> Iterator[pa.RecordBatch]:
+    """Yield the raw records of a span as columns."""
+    for messages, keys in _read_span(consumer, topic, span):
+        columns = {KEY: pa.array(keys, pa.binary()), VALUE: pa.array(map(Message.value, messages), pa.binary())}
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 @contextmanager

@@ -320,6 +320,18 @@ def in_sync(address: KafkaAddress, name: str) -> dict[int, set[int]]:
     return {part["partition_index"]: set(part["isr_nodes"]) for part in _partitions(address, name)}
 
 
+def replicas(address: KafkaAddress, name: str) -> dict[int, set[int]]:
+    """Return the brokers that store each partition."""
+    return {part["partition_index"]: set(part["replica_nodes"]) for part in _partitions(address, name)}
+
+
+def usable_bytes(address: KafkaAddress) -> dict[int, int]:
+    """Return the free disk space of each broker that reports it (Kafka 3.3 and newer)."""
+    with _admin(address, "the folders of its logs") as admin:
+        found: dict[int, int] = admin.usable_bytes()
+        return found
+
+
 def elect_uncleanly(address: KafkaAddress, name: str, partitions: Collection[int]) -> None:
     """Elect any live replica as leader of each partition without one, even if it lacks records."""
     with _admin(address, f"topic {name}") as admin:

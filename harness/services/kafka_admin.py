@@ -88,6 +88,15 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
     def delete_before(self, topic: str, before: Mapping[int, int]) -> None:
         self.delete_records({TopicPartition(topic, partition): offset for partition, offset in before.items()})
 
+    def usable_bytes(self) -> dict[int, int]:
+        """Return the free bytes of each broker's largest log folder; a broker that does not report them is left out."""
+        found = {}
+        for each in self.describe_log_dirs({}):
+            sizes = [folder.get("usable_bytes", -1) for folder in each["log_dirs"] if not folder["error_code"]]
+            if max(sizes, default=-1) >= 0:
+                found[each["broker"]] = max(sizes)
+        return found
+
     def served(self, topic: str) -> list[int]:
         """Return the partitions with a leader; none while the topic has not reached all brokers."""
         with suppress(UnknownTopicOrPartitionError):

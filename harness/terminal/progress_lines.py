@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 Facts = Mapping[str, str | float | int]
 
-COUNTED = ("warm-up", "load", "drain")  # the phases in which records are sent or processed
+COUNTED = ("backlog", "warm-up", "load", "drain")  # the phases in which records are sent or processed
 TIME_WIDTH = NAME_WIDTH = 9
 INDENT = TIME_WIDTH + 2 + NAME_WIDTH + 1
 BAR_WIDTH, LEAST_BAR_WIDTH = 24, 8

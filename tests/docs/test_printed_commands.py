@@ -22,7 +22,7 @@ import pytest
 
 from harness import __version__
 from harness.cli import app, docs, doctor, own_tests
-from harness.drivers import chaos, one_run
+from harness.drivers import backlog, chaos, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
 from harness.engines.spark import executors
@@ -34,7 +34,7 @@ from harness.rundir import store
 from harness.runner.run import Run
 from harness.runner.world.fake import FakeWorld
 from harness.runner.world.real import RealWorld
-from harness.services import claim, external, owners
+from harness.services import claim, external, keeper, owners
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal.command_end import ended
 from reports.sections import reproduce
@@ -222,6 +222,8 @@ def reader(prepared, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "connect", nullcontext)
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
     monkeypatch.setattr(executors, "reach", lambda _: None)
+    monkeypatch.setattr(keeper, "status", lambda: keeper.Services("127.0.0.1:9092", "", "", ""))
+    monkeypatch.setattr(backlog, "refuse", lambda *_, **__: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
@@ -231,6 +233,8 @@ def reader(prepared, tmp_path, monkeypatch):
         (RealWorld, "open"),
         (FakeWorld, "open"),
         (EmbeddedKafka, "start"),
+        (backlog, "fill"),
+        (backlog, "check"),
         (proof, "prove"),
         (locality, "measure"),
     ):
