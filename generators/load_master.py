@@ -123,7 +123,7 @@ class Master:
 
     def _introduce(self, name: str, told: dict[str, Any]) -> None:
         try:
-            self.roster.introduces(name, told["host"], told["nice"], told["versions"])
+            self.roster.introduces(name, told["host"], told["versions"])
         except LoadVoidError as error:
             self._runner.send_message(messages.REFUSED, str(error), name)
             raise
@@ -136,8 +136,8 @@ class Master:
             for name in names:
                 self._runner.send_message(messages.PLAN, messages.plan_of(self._config), name)
 
-    def _prepare(self, name: str, told: list[int]) -> None:
-        self.roster.prepares(name, Offset(*told))
+    def _prepare(self, name: str, told: dict[str, Any]) -> None:
+        self.roster.prepares(name, Offset(*told["clock"]), told["nice"])
 
     def _pong(self, name: str, begin_ns: int) -> None:
         self._runner.send_message(messages.PONG, [begin_ns, time.monotonic_ns()], name)

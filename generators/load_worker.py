@@ -101,7 +101,7 @@ class WorkerProcess:
             self._runner.register_message(kind, _of_data(listener))
         self._runner.environment.events.heartbeat_received.add_listener(self._hear)
         versions = {"streamgauge": __version__, "code": code_digest(), "locust": locust_version}
-        hello = {"host": socket.gethostname(), "nice": os.nice(0), "versions": versions}
+        hello = {"host": socket.gethostname(), "versions": versions}
         self._runner.send_message(messages.HELLO, hello)
         self._own.say("joined")
         gevent.spawn(self._watch)
@@ -140,7 +140,7 @@ class WorkerProcess:
             return
         self._ahead_ns = begin.ahead_ns
         self._own.say("prepared", topic=config.topic, error_us=begin.error_ns // 1000)
-        self._runner.send_message(messages.PREPARED, list(begin))
+        self._runner.send_message(messages.PREPARED, {"clock": begin, "nice": os.nice(0)})
 
     def _refused(self, why: str) -> None:
         self._own.say("failed", why=f"the run refused it: {why}")

@@ -61,7 +61,7 @@ class Roster:
         if name in self.workers:
             self.workers[name].heard_s = now_s
 
-    def introduces(self, name: str, host: str, nice: int, theirs: Mapping[str, str]) -> None:
+    def introduces(self, name: str, host: str, theirs: Mapping[str, str]) -> None:
         """Accept a worker if it has our versions."""
         if other := versions.differing(self._ours, theirs):
             raise LoadVoidError(
@@ -69,11 +69,11 @@ class Roster:
                 f"streamgauge there, from the same commit."
             )
         worker = self.workers[name]
-        worker.host, worker.nice, worker.accepted = host, nice, True
+        worker.host, worker.accepted = host, True
 
-    def prepares(self, name: str, begin: Offset) -> None:
+    def prepares(self, name: str, begin: Offset, nice: int) -> None:
         """A worker is ready for servers: it has the tape, a client of Kafka, and the clock of the run."""
-        self.workers[name].begin = begin
+        self.workers[name].begin, self.workers[name].nice = begin, nice
 
     def next_server(self, name: str, senders: int) -> int:
         """Give away the next server."""

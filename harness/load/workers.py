@@ -19,7 +19,7 @@ from harness.engines.config import write_privately
 from harness.faults.strike import CannotStrikeError
 from harness.install.origin import ROOT
 from harness.load.fleet import STOP_DEADLINE_S, Load
-from harness.model import KafkaAddress, RunSpec
+from harness.model import HarnessError, KafkaAddress, RunSpec
 from harness.services.addresses import LOOPBACK, free_ports, split
 from harness.services.children import Child, spawn
 from harness.util.wait import wait_until
@@ -82,6 +82,13 @@ class WorkersLoad(Load):
         super().stop()
         for worker in self._workers:
             worker.stop(STOP_DEADLINE_S)
+
+    def _is_there(self, name: str) -> bool:
+        """Raise if a worker has ended already: the master would wait for it."""
+        for worker in self._workers:
+            if not worker.alive() and self._running.alive():
+                raise HarnessError(f"A load worker ended before the load began. {worker.last_words()}")
+        return super()._is_there(name)
 
     def _role(self) -> Sequence[str]:
         host, port = self._address

@@ -22,13 +22,14 @@ import pytest
 
 from harness import __version__
 from harness.cli import app, docs, doctor, own_tests
-from harness.drivers import chaos, one_run
+from harness.drivers import chaos, load_worker, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
 from harness.engines.spark import executors
 from harness.experiments.gating import baseline, history
 from harness.host import cgroup, pinning
 from harness.install import environment, jvm
+from harness.load.workers import WorkersLoad
 from harness.model import EngineManifest, Exit, RunSpec
 from harness.rundir import store
 from harness.runner.run import Run
@@ -222,6 +223,7 @@ def reader(prepared, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "connect", nullcontext)
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
     monkeypatch.setattr(executors, "reach", lambda _: None)
+    monkeypatch.setattr(one_run, "refuse_bind", lambda _: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
@@ -230,6 +232,8 @@ def reader(prepared, tmp_path, monkeypatch):
     for owner, name in (
         (RealWorld, "open"),
         (FakeWorld, "open"),
+        (WorkersLoad, "gather"),
+        (load_worker, "start_worker"),
         (EmbeddedKafka, "start"),
         (proof, "prove"),
         (locality, "measure"),

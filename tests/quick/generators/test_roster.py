@@ -17,8 +17,8 @@ def roster_of(*names: str) -> Roster:
     for name in names:
         assert not roster.refusal(name)
         roster.connects(name, 0)
-        roster.introduces(name, f"host-{name}", 0, OURS)
-        roster.prepares(name, Offset(0, 1000))
+        roster.introduces(name, f"host-{name}", OURS)
+        roster.prepares(name, Offset(0, 1000), -10)
     return roster
 
 
@@ -50,7 +50,7 @@ def test_another_version_is_named(name):
     roster = Roster(1, OURS)
     roster.connects("a", 0)
     with pytest.raises(LoadVoidError, match=f"on host-a has {name} other instead of {OURS[name]}"):
-        roster.introduces("a", "host-a", 0, {**OURS, name: "other"})
+        roster.introduces("a", "host-a", {**OURS, name: "other"})
     assert not roster.all_accepted
 
 
@@ -91,12 +91,12 @@ def test_a_worker_that_leaves_ends_the_load():
 def test_all_have_to_be_there():
     roster = Roster(2, OURS)
     roster.connects("a", 0)
-    roster.introduces("a", "host-1", 0, OURS)
-    roster.prepares("a", Offset(0, 1))
+    roster.introduces("a", "host-1", OURS)
+    roster.prepares("a", Offset(0, 1), 0)
     assert not roster.all_accepted
     assert not roster.all_prepared
 
     roster.connects("b", 0)
-    roster.introduces("b", "host-1", 0, OURS)
+    roster.introduces("b", "host-1", OURS)
     assert roster.all_accepted
     assert not roster.all_prepared
