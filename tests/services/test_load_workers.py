@@ -113,7 +113,7 @@ def worker(master: str, *before: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=200)
 
 
 def refused(*command: str) -> str:
@@ -240,7 +240,7 @@ def test_a_worker_too_many_is_sent_away_and_changes_nothing(kafka_address, topic
     with worker(master):
         load.gather()
         with worker(master) as second:
-            assert "the run has its 1 workers" in second.communicate(timeout=60)[0]
+            assert "the run has its 1 workers" in second.communicate(timeout=200)[0]
             assert second.returncode == Exit.BROKEN
         sent(load, kafka_address, Clock())
     assert load.certify().sent == TOTAL
