@@ -1,31 +1,27 @@
 """The shared state of all ad servers of one process: what to send, the target, the load start, and the send log.
 
-It does not depend on Locust. The harness and the fleet exchange files in one folder: `config.json` (what to send, and
-the address of Kafka), `ready.json` (all servers are up and the topic is known), `go.json` (the load start, and the
-run's clock), `status.jsonl` (a line every half second), and at the end `sends.parquet` and `done.json`. Every file but
-the status appears whole, by renaming. If the load is decided during the run, a journal (generators/journal.py) holds
-its segments.
+It does not depend on Locust. The harness and the fleet exchange files (generators/harness_files.py). If the load is
+decided during the run, a journal (generators/journal.py) holds its segments.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 import os
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from generators import harness_files
 from generators.encode import Batch, Encoder
 from generators.journal import Journal
 from generators.producers import Producer, make_producer
@@ -44,7 +40,6 @@ HURRIED_FLUSH_S = 8.0
 EVENTS_AT_ONCE = 1000
 POLL_EVERY_S = 0.02
 CONFIG_DEADLINE_S = 600.0  # longer than the harness waits for Kafka
-READY, GO, STATUS, SENDS_FILE, DONE = "ready.json", "go.json", "status.jsonl", "sends.parquet", "done.json"
 
 
 # A load that waits for a CPU is no open loop. If permitted (usually for root), its one thread runs before those of its
@@ -97,6 +92,17 @@ class Slice:
     messages: Batch
 
 
+class Books(NamedTuple):
+    """The send log of a process, and what to say of it."""
+
+    sends: pa.Table
+    sent: int
+    acked: int
+    unresolved: int
+    throttled_ms: int
+    errors: list[str]
+
+
 class Fleet:
     """The shared state of all ad servers."""
 
@@ -124,18 +130,19 @@ class Fleet:
         self._joined += 1
         if self._joined == self.config.tape.senders:
             self.producer.await_topic(self.config.metadata_deadline_s)
-            ready = {"servers": self._joined, "nice": os.nice(0)}
-            self._write_json(READY, ready)
+            harness_files.write_ready(self.folder, self._joined, os.nice(0))
         return number
 
     def started(self) -> bool:
         """Return True once the harness has set the load start and the clock."""
-        path = self.folder / GO
-        if self._clock is None and path.exists():
-            told = json.loads(path.read_text())
-            self._encoder = Encoder(codec_of(self.config.tape), told["epoch_ms"])
-            self._clock, self._epoch_us = Clock(told["zero_ns"]), told["epoch_ms"] * 1000
+        if self._clock is None and (told := harness_files.read_go(self.folder)):
+            self.begin(*told)
         return self._clock is not None
+
+    def begin(self, epoch_ms: int, zero_ns: int) -> None:
+        """Set the load start, and the run's clock: its time at zero of this machine's monotonic clock."""
+        self._encoder = Encoder(codec_of(self.config.tape), epoch_ms)
+        self._clock, self._epoch_us = Clock(zero_ns), epoch_ms * 1000
 
     def now_us(self) -> int:
         """Return the time since the load start."""
@@ -148,8 +155,8 @@ class Fleet:
 
     @property
     def ended(self) -> bool:
-        """True after every server has sent its last slice."""
-        return self._left == self.config.tape.senders
+        """True after every server of this process has sent its last slice. All of them join before the load starts."""
+        return self._clock is not None and self._left == self._joined
 
     # Slices.
 
@@ -224,38 +231,36 @@ class Fleet:
     def fail(self, words: str) -> None:
         self._errors.append(words)
 
-    def write_status(self) -> None:
-        # These numbers are read one after the other while sending goes on; the send log at the end is exact.
-        acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
-        now_us = self.now_us() if self._clock else 0
-        line = {"intended": self.schedule.due_before(now_us), "sent": self.sent, "acked": acked}
-        with (self.folder / STATUS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line | self._paused) + "\n")
+    def backlog_is_sent(self) -> None:
+        """Let all servers begin."""
+        self.owes_backlog = False
 
-    @property
-    def _paused(self) -> dict[str, int]:
-        return {"throttled_ms": self.producer.pauses.longest_ms}
+    def status(self) -> dict[str, int]:
+        """Return counts that are read one after the other while sending goes on; the send log at the end is exact."""
+        acked = max(0, self.sent - self.producer.waiting() - self.producer.failures.count)
+        return {"sent": self.sent, "acked": acked, "throttled_ms": self.producer.pauses.longest_ms}
+
+    def write_status(self) -> None:
+        intended = self.schedule.due_before(self.now_us() if self._clock else 0)
+        harness_files.append_status(self.folder, {"intended": intended, **self.status()})
 
     def close(self) -> bool:
         """Wait until every record is confirmed or failed, write the send log, and return True if no server failed.
 
         It blocks: do not call it in a greenlet.
         """
-        unresolved = self.producer.finish(HURRIED_FLUSH_S if self._hurried else self.config.flush_deadline_s)
-        table = self._sends()
+        books = self.finish(HURRIED_FLUSH_S if self._hurried else self.config.flush_deadline_s)
         self.write_status()
-        _rename_into(self.folder / SENDS_FILE, lambda part: pq.write_table(table, part))
-        errors = self._errors + self.producer.failures.sentences()
-        sent, acked = (int(np.sum(table.column(name).to_numpy())) for name in ("sent", "acked"))
-        done = {
-            "intended": self.schedule.total,
-            "sent": sent,
-            "acked": acked,
-            "unresolved": unresolved,
-            "errors": errors,
-        }
-        self._write_json(DONE, done | self._paused)
+        harness_files.write_end(self.folder, books.sends, done_of([books], self.schedule.total))
         return not self._errors
+
+    def finish(self, deadline_s: float) -> Books:
+        """Wait until every record is confirmed or failed, and return the send log. It blocks."""
+        unresolved = self.producer.finish(deadline_s)
+        table = self._sends()
+        sent, acked = (int(np.sum(table.column(name).to_numpy())) for name in ("sent", "acked"))
+        errors = self._errors + self.producer.failures.sentences()
+        return Books(table, sent, acked, unresolved, self.producer.pauses.longest_ms, errors)
 
     def _sends(self) -> pa.Table:
         columns = {name: np.frombuffer(column, dtype=np.int64) for name, column in self._books.items()}
@@ -275,17 +280,18 @@ class Fleet:
                 failed[row] += count
         return failed
 
-    def _write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        _rename_into(self.folder / name, lambda part: part.write_text(json.dumps(value)))
+
+def done_of(books: Sequence[Books], intended: int) -> dict[str, Any]:
+    """Return the last word on a load of one or more processes."""
+    return {
+        "intended": intended,
+        **{name: sum(getattr(each, name) for each in books) for name in ("sent", "acked", "unresolved")},
+        "errors": [error for each in books for error in each.errors],
+        "throttled_ms": max((each.throttled_ms for each in books), default=0),
+    }
 
 
 def _as_many_as(group: list[tuple[int, int, int]], events: int) -> int:
     """Return how many slices together hold at most this many events; at least one."""
     limit = group[0][1] + events
     return max(1, sum(hi <= limit for _, _, hi in group))
-
-
-def _rename_into(path: Path, write: Callable[[Path], object]) -> None:
-    part = path.with_suffix(".part")
-    write(part)
-    part.replace(path)

@@ -19,6 +19,7 @@ from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
 from reports.listing import RECHECK, RUNNING, TORN, run_of
+from reports.load_workers import by_workers
 from reports.outage import Outage, outage_of
 from reports.page import Link, Number, Page
 from reports.result import guarantee_of
@@ -82,6 +83,8 @@ def _load(certificate: Certificate | None) -> Iterator[str]:
             f"{many(certificate.sent, 'record was', 'records were')} sent on schedule: p99.9 of sending lag is "
             f"{certificate.lag_ms.get('p99.9', 0.0):.1f} ms; up to {certificate.budget_ms:g} ms are allowed."
         )
+        if by := by_workers(certificate):
+            yield f"The records were sent {by}. Each latency may be wrong by as much."
     else:
         yield f"The load certificate is void: {'; '.join(certificate.reasons)}."
 

@@ -18,6 +18,7 @@ from harness.model import Backfill, CheckResult, Outcome, Witness
 from harness.terminal.command_end import short_path
 from harness.util.texts import many, three_digits
 from reports import outage, outside, why
+from reports.load_workers import by_workers
 from reports.outage import Outage
 from reports.result import Result
 from reports.sections import backlog, bursts, company, growth, latency, table_layout, window_state
@@ -87,7 +88,9 @@ def _load(result: Result) -> Iterator[str]:
         warm_up_ms = result.spec.tape.warm_up_ms
         kind = kind_of(result.spec.tape)
         among = f", {warm_up_ms / 1000:g} s of {kind} among them" if warm_up_ms else ""
-        yield from _wrapped("  load     ", f"{many(certificate.sent, 'record')} sent{among}, certificate valid, {lag}")
+        by = by_workers(certificate)
+        told = f"{many(certificate.sent, 'record')} sent{among}{f' {by}' if by else ''}, certificate valid, {lag}"
+        yield from _wrapped("  load     ", told)
     else:
         yield from _wrapped("  load     ", f"certificate VOID: {'; '.join(certificate.reasons)}")
 

@@ -84,7 +84,8 @@ FORBIDDEN = {
 # Run as programs of their own by a child process; nobody imports them.
 SHARED = {"workloads.prefixed"}  # knows no workload: jobs and the harness write keys of Redis in one way
 JOBS = {"workloads.jobs", *(f"workloads.{name}.jobs" for name in WORKLOADS)}
-PROGRAMS = {"generators.adservers", *JOBS}
+LOADS = {"generators.ad_server", "generators.adservers", "generators.load_master", "generators.load_worker"}
+PROGRAMS = {*LOADS, *JOBS}
 
 
 def _module(path: Path) -> str:

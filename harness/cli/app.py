@@ -55,6 +55,7 @@ COMMANDS = {
     "replay": Place("replay", "replay", panels.RUNS, is_long=True),
     "selftest": Place("selftest", "selftest", panels.ITSELF, is_long=True),
     "audit": Place("audit", "audit", panels.RUNS),
+    "worker": Place("worker", "worker", panels.RUNS),
     "up": Place("services", "up", panels.SETTING_UP),
     "down": Place("services", "down", panels.SETTING_UP),
     "doctor": Place("doctor", "doctor", panels.SETTING_UP),

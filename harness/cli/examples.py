@@ -28,6 +28,7 @@ EXAMPLES = {
     "replay": f"replay {RUN}",
     "selftest": "selftest --clean 10",
     "audit": "audit results/ --total-rate 50000",
+    "worker": "worker --master 10.0.0.5:5557",
     "docs": "docs --build site",
     "up": "up",
     "down": "down",

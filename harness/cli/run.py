@@ -38,6 +38,8 @@ from harness.terminal import console
     "repeat",
     "checksum",
     "web",
+    "workers",
+    "bind",
 )
 def run(
     scenario: Scenario = DEFAULT_SCENARIO,

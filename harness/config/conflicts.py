@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from dataclasses import fields
 
-from harness.config import masters
+from harness.config import load_workers, masters
 from harness.config.preconditions import impossible
 from harness.engines import own_options, template
 from harness.evidence.changed_query import asked_of
@@ -60,6 +60,7 @@ def refuse_clashes(
     _of_prefix(spec, manifest)
     _of_sql(spec, manifest)
     masters.refuse(spec, manifest)
+    load_workers.refuse(spec, manifest)
     _of_cores(spec, manifest)
     _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)

@@ -56,7 +56,7 @@ OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some 
 SAME_NAME = (  # keys that are copied to fields of a run
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "cores", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
-    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "web", "patience"),
+    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "web", "bind", "patience"),
 )
 
 
@@ -184,6 +184,7 @@ def _as_given(values: Mapping[str, Any]) -> dict[str, Any]:
         "backfill": in_any_folder(values["backfill"]),
         **{key: values[key] for key in SAME_NAME},
         "master": _master(values),
+        "workers": values.get("workers", 0),
     }
 
 

@@ -32,6 +32,7 @@ TIME = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|m|h)", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
 LONGEST_MS = 24 * 3_600_000
+MOST_LOAD_WORKERS = 256
 
 
 @dataclass(frozen=True)
@@ -569,6 +570,24 @@ KEYS: dict[str, Key] = {
         group="engine",
         example="archive = false",
         more="As a flag: `--no-archive`.",
+    ),
+    "workers": Key(
+        _integer(1, MOST_LOAD_WORKERS),
+        None,
+        "number of processes that send the load",
+        "one",
+        group="environment",
+        example="workers = 2",
+        more="They run on this machine, or on other hosts with `bind`.",
+    ),
+    "bind": Key(
+        _text("HOST:PORT"),
+        "",
+        "let the workers of --workers join here, from hosts where `streamgauge worker` is started",
+        "they run on this machine",
+        group="environment",
+        example='bind = "10.0.0.5:5557"',
+        more="An address of this machine. Locust's channel there is neither authenticated nor encrypted.",
     ),
     "web": Key(
         Reader(flag),

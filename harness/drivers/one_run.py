@@ -34,6 +34,7 @@ from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.services import children
+from harness.services.addresses import is_loopback, refuse_bind
 from harness.services.external import check_external, claim_external
 from harness.services.redis import find_server
 from harness.terminal import console
@@ -124,10 +125,16 @@ def answer(
     `twin` is the baseline run for its recovery. `growing` makes a run whose load is decided while it runs. `screens`
     show its progress. `every_option` holds options for each JVM of the engine.
     """
+    if growing and spec.workers:
+        raise UsageError(
+            f"workers = {spec.workers}: a load that is decided while it runs is sent by one process. Leave it out."
+        )
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec)))
     judged_rows.refuse_too_many(spec, needs.granted().memory_bytes)
     refuse_without_room(spec, engine_manifest, out)
     executors.reach(spec.master)
+    if spec.bind:
+        _open_to_workers(spec.bind)
     for sentence in claim_external(spec, server_needs.wanted(spec, engine_manifest)):
         console.say(sentence)
     with removal.in_use(engine_manifest):
@@ -154,6 +161,16 @@ def answer(
                         made_by=growing or stages(spec),
                     )
             return report(stored, verdict, screen)
+
+
+def _open_to_workers(bind: str) -> None:
+    """Refuse an address at which nothing can listen, and say what it means to listen there."""
+    refuse_bind(bind)
+    if not is_loopback(bind):
+        console.say(
+            f"Load workers join at {bind}. Locust's channel there is neither authenticated nor encrypted: whoever "
+            f"reaches it can join, and read the plan of the load. No password travels on it."
+        )
 
 
 @contextmanager
@@ -210,9 +227,10 @@ def _world(
         return FakeWorld(spec, run_dir, grows=grows)
     from harness.load.adaptive_load import GrowingLoad
     from harness.load.fleet import Load
+    from harness.load.workers import WorkersLoad
     from harness.runner.world.real import RealWorld
 
-    load_of = GrowingLoad if grows else Load
+    load_of = GrowingLoad if grows else WorkersLoad if spec.workers else Load
     return RealWorld(spec, engine_manifest, surroundings, run_dir, starts, load_of=load_of)
 
 

@@ -52,6 +52,7 @@ SPARK = Minimum(memory_bytes=512 * MIB, open_files=512, threads=150, native=True
 # Of a cluster of the run, beside the driver: the master, and each worker with its executor (peaks of a small run).
 MASTER = Minimum(memory_bytes=224 * MIB, threads=60)
 WORKER = Minimum(memory_bytes=640 * MIB, open_files=512, threads=150, native=True)
+LOAD_WORKER = Minimum(memory_bytes=152 * MIB, threads=12)  # beside the process that the harness counts
 JVM = Minimum(native=True)  # an engine with no other known needs
 DEFAULT_RUN = HARNESS + KAFKA + SPARK
 
@@ -67,6 +68,8 @@ def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
         need += MASTER
     for _ in range(workers):
         need += WORKER
+    for _ in range(0 if spec.bind else spec.workers):
+        need += LOAD_WORKER
     return need + (SPARK if manifest.on_spark else JVM if manifest.on_jvm else Minimum())
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from generators.sends import SENDS
-from harness.model import Certificate
+from harness.model import Certificate, LoadWorker
 from harness.util.nearest_rank import index_of
 
 __all__ = ["SENDS", "certify"]
@@ -23,12 +23,15 @@ __all__ = ["SENDS", "certify"]
 _QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 
 
-def certify(sends: pa.Table, intended: int, budget_ms: float) -> Certificate:
-    """Check a load. `intended` counts all planned events: slices that were never sent are missing from `sends`."""
+def certify(sends: pa.Table, intended: int, budget_ms: float, workers: tuple[LoadWorker, ...] = ()) -> Certificate:
+    """Check a load. `intended` counts all planned events: slices that were never sent are missing from `sends`.
+
+    `workers` sent by clocks of their own, whose error is an error of all times of `sends`.
+    """
     sent, acked = (int(np.sum(_column(sends, name))) for name in ("sent", "acked"))
     lag_ms = _lag_ms(of_load(sends))
-    reasons = tuple(_reasons(intended, sent, acked, lag_ms["p99.9"], budget_ms))
-    return Certificate(not reasons, reasons, sends.num_rows, intended, sent, acked, lag_ms, budget_ms)
+    reasons = (*_reasons(intended, sent, acked, lag_ms["p99.9"], budget_ms), *_of_clocks(workers, budget_ms))
+    return Certificate(not reasons, reasons, sends.num_rows, intended, sent, acked, lag_ms, budget_ms, workers)
 
 
 def of_load(sends: pa.Table) -> pa.Table:
@@ -48,6 +51,18 @@ def _reasons(intended: int, sent: int, acked: int, lag_ms: float, budget_ms: flo
             f"one event in a thousand was sent {lag_ms:,.1f} ms or more after it was due, but the limit is "
             f"{budget_ms:g} ms: lower the rate, free the machine, or raise lag_budget_ms"
         )
+
+
+def _of_clocks(workers: tuple[LoadWorker, ...], budget_ms: float) -> Iterator[str]:
+    for worker in workers:
+        error_ms = worker.clock_error_ms
+        if error_ms is None:
+            yield f"the clock of the worker on {worker.host} is unknown: it was not measured before and after the load"
+        elif error_ms > budget_ms:
+            yield (
+                f"the clock of the worker on {worker.host} is known to {error_ms:,.1f} ms only, but the limit is "
+                f"{budget_ms:g} ms: use a faster network to it, a shorter run, or raise lag_budget_ms"
+            )
 
 
 def _lag_ms(sends: pa.Table) -> dict[str, float]:

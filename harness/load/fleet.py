@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from generators.encode import Encoder
-from generators.fleet import CONFIG_VARIABLE, DONE, GO, READY, SENDS_FILE, STATUS, LoadConfig
+from generators.fleet import CONFIG_VARIABLE, LoadConfig
+from generators.harness_files import DONE, GO, READY, SENDS_FILE, STATUS
 from generators.producers import ConfluentProducer, send_all
 from generators.schedule import Schedule
 from generators.sends import SENDS
@@ -27,14 +28,13 @@ from harness.engines.config import write_privately
 from harness.host import disk_space
 from harness.install.origin import ROOT
 from harness.load.certificate import certify
-from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, RunSpec, Sentinel
+from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, LoadWorker, RunSpec, Sentinel
 from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
 from harness.util.clock import Clock
 from harness.util.wait import wait_until
 from workloads.base import Codec
 
-LOCUSTFILE = "generators/adservers.py"
 READY_DEADLINE_S = 60.0
 MARKS_DEADLINE_S = 30.0
 STOP_DEADLINE_S = 20.0
@@ -45,6 +45,7 @@ class Load:
     """One fleet of ad servers: start, tell, wait_ready, go, status until finished, certify, stop."""
 
     grows = False
+    locustfile = "generators/adservers.py"
 
     def __init__(self, spec: RunSpec, topic: str, run: Path, private: Path) -> None:
         self._spec, self._topic = spec, topic
@@ -57,10 +58,10 @@ class Load:
     def start(self) -> None:
         """Start the ad servers. They wait for the address of Kafka."""
         self._folder.mkdir(mode=0o700)
-        # One thread for all arithmetic: more would take CPU time from the engine.
-        env = {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
-        argv = [sys.executable, "-m", "locust", "-f", LOCUSTFILE, "--exit-code-on-error", "0", *self._interface()]
-        self._child = spawn(argv, name="load", log=self._run / "logs" / "load.log", env=env, cwd=ROOT)
+        argv = [sys.executable, "-m", "locust", "-f", self.locustfile, "--exit-code-on-error", "0"]
+        argv += [*self._role(), *self._interface()]
+        log = self._run / "logs" / "load.log"
+        self._child = spawn(argv, name="load", log=log, env=self._environment(), cwd=ROOT)
 
     def tell(self, kafka: KafkaAddress) -> None:
         """Write the config, once Kafka is up and has the topic."""
@@ -106,12 +107,12 @@ class Load:
         table = pq.read_table(books) if books.exists() else pa.schema(list(SENDS.items())).empty_table()
         with disk_space.writing(self._run / SENDS_FILE, table.nbytes):
             pq.write_table(table, self._run / SENDS_FILE, compression="zstd")
-        return certify(table, Schedule(self.tape).total, self._spec.lag_budget_ms)
+        return certify(table, Schedule(self.tape).total, self._spec.lag_budget_ms, self._workers_of())
 
     @property
-    def pid(self) -> int | None:
-        """Return the process to which the load's whole cost belongs; None before the start."""
-        return self._child.pid if self._child else None
+    def pids(self) -> Sequence[int]:
+        """Return the processes to which the load's whole cost belongs; none before the start."""
+        return [self._child.pid] if self._child else []
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the whole fleet: faults pause it while they remove records from the log."""
@@ -121,6 +122,14 @@ class Load:
         """Stop with SIGTERM, upon which Locust flushes and closes its records."""
         if self._child is not None:
             self._child.stop(STOP_DEADLINE_S)
+
+    def _role(self) -> Sequence[str]:
+        """One process is the whole load."""
+        return []
+
+    def _environment(self) -> Mapping[str, str]:
+        # One thread for all arithmetic: more would take CPU time from the engine.
+        return {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
 
     def _interface(self) -> list[str]:
         """Headless, Locust ends with the tape; with a web page it needs flags to start and end by itself."""
@@ -150,15 +159,22 @@ class Load:
         return True
 
     def _errors(self) -> list[str]:
+        return list(self._done().get("errors", []))
+
+    def _workers_of(self) -> tuple[LoadWorker, ...]:
+        return msgspec.convert(self._done().get("workers", []), tuple[LoadWorker, ...])
+
+    def _done(self) -> dict[str, Any]:
+        """Return the last word on the load; nothing before its end."""
         done = self._folder / DONE
-        return list(json.loads(done.read_bytes())["errors"]) if done.exists() else []
+        told: dict[str, Any] = json.loads(done.read_bytes()) if done.exists() else {}
+        return told
 
     def _line(self) -> dict[str, int]:
         """Return the last complete status line, or the final status. Only the end of the file is read."""
-        done, path = self._folder / DONE, self._folder / STATUS
-        if done.exists():
-            told: dict[str, int] = json.loads(done.read_bytes())
-            return told
+        path = self._folder / STATUS
+        if done := self._done():
+            return done
         if not path.exists():
             return {}
         with path.open("rb") as file:

@@ -12,7 +12,7 @@ from harness.model.disorder import Disorder
 from harness.model.engine_report import Backfill, EngineReport, EngineState, LastWords
 from harness.model.errors import HarnessError, Stopped, UsageError
 from harness.model.fault import CRASH_POINTS, HALF_WRITTEN, CrashPoint, FaultReport, FaultSpec, When
-from harness.model.load import Certificate, LoadStatus
+from harness.model.load import Certificate, LoadStatus, LoadWorker
 from harness.model.manifest import (
     TABLES,
     ConfigFormat,

@@ -197,6 +197,10 @@ class Run:
 
     # Open the services. No fault needs undoing before that.
     def open(self) -> None:
+        if self.spec.bind:
+            how = f"start each with `streamgauge worker --master {self.spec.bind}`"
+            self.screen.phase("workers", f"{many(self.spec.workers, 'load worker')}; {how}")
+            self.fleet.gather()
         self.screen.phase("services", "Kafka and Redis")
         self.opened_ms = self.clock.now_ms()
         self.world.open()

@@ -13,6 +13,7 @@ from harness.model import HarnessError
 
 LOOPBACK = "127.0.0.1"
 ATTEMPTS = 3
+LAST_PORT, PORT_DIGITS = 65_535, 5
 CONNECT_TIMEOUT_S = 5.0
 
 T = TypeVar("T")
@@ -49,6 +50,27 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def split(address: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT. Raise ValueError if it is none."""
+    host, _, port = address.rpartition(":")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= PORT_DIGITS else 0
+    if not host or not 1 <= number <= LAST_PORT:
+        raise ValueError(f"{address!r} is not HOST:PORT, with a port from 1 to {LAST_PORT}")
+    return host.strip("[]"), number
+
+
+def refuse_bind(address: str) -> None:
+    """Raise if this machine can't listen at HOST:PORT."""
+    try:
+        with socket.create_server(split(address)):
+            pass
+    except OSError as error:
+        raise HarnessError(
+            f"bind = {address!r}: this machine can't listen there ({error.strerror or error}). Name the address of one "
+            f"of its own network interfaces, with a free port."
+        ) from error
 
 
 def is_loopback(address: str) -> bool:

@@ -61,7 +61,7 @@ def start_of(pid: int) -> str:
 
 
 def owner_mark() -> str:
-    """Return the mark of this process: `<pid>:<start>:<namespace of the pid>`."""
+    """Return the mark of this process: `<pid>:<start>:<where both are valid>`."""
     return f"{os.getpid()}:{start_of(os.getpid())}:{_machine()}"
 
 
@@ -223,11 +223,14 @@ def _describe(process: psutil.Process) -> str:
 
 @functools.cache
 def _machine() -> str:
-    """Return where a pid is valid: hosts may share a state folder, and a container's processes may be visible."""
-    try:
-        return f"{platform.node()}/{Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return platform.node()
+    """Return where a pid and a start are valid: hosts may share a state folder, a container's processes may be visible,
+    and in another time namespace every process has another start.
+    """
+    where = [platform.node()]
+    for kind in ("pid", "time"):
+        with suppress(OSError):  # no Linux, or one that is older than time namespaces
+            where.append(str(Path("/proc/self/ns", kind).readlink()))
+    return "/".join(where)
 
 
 def _ledger() -> Path:

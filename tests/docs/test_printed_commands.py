@@ -22,13 +22,14 @@ import pytest
 
 from harness import __version__
 from harness.cli import app, docs, doctor, own_tests
-from harness.drivers import backlog, chaos, one_run
+from harness.drivers import backlog, chaos, load_worker, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
 from harness.engines.spark import executors
 from harness.experiments.gating import baseline, history
 from harness.host import cgroup, pinning
 from harness.install import environment, jvm
+from harness.load.workers import WorkersLoad
 from harness.model import EngineManifest, Exit, RunSpec
 from harness.rundir import store
 from harness.runner.run import Run
@@ -224,6 +225,7 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(executors, "reach", lambda _: None)
     monkeypatch.setattr(keeper, "status", lambda: keeper.Services("127.0.0.1:9092", "", "", ""))
     monkeypatch.setattr(backlog, "refuse", lambda *_, **__: None)
+    monkeypatch.setattr(one_run, "refuse_bind", lambda _: None)
     for name in ("kafka_says", "redis_says"):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
@@ -232,6 +234,8 @@ def reader(prepared, tmp_path, monkeypatch):
     for owner, name in (
         (RealWorld, "open"),
         (FakeWorld, "open"),
+        (WorkersLoad, "gather"),
+        (load_worker, "start_worker"),
         (EmbeddedKafka, "start"),
         (backlog, "fill"),
         (backlog, "check"),

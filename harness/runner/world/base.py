@@ -68,6 +68,9 @@ class Results(Protocol):
 class Fleet(Protocol):
     """The ad servers that send the load."""
 
+    def gather(self) -> None:
+        """Wait until all workers on other hosts have joined; only if there are any."""
+
     def await_ready(self) -> str:
         """Wait until all ad servers are up and wait for the load start; return the URL of their page, or ""."""
 

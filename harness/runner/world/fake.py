@@ -171,6 +171,9 @@ class FakeWorld:
     def open(self) -> None:
         self._encoder = Encoder(self._codec, 0)
 
+    def gather(self) -> None:
+        """There are no workers on other hosts."""
+
     def await_ready(self) -> str:
         return ""
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from harness.load.adaptive_load import GrowingLoad
 from harness.load.fleet import Load
+from harness.load.workers import WorkersLoad
 from harness.model import Certificate, HarnessError, LoadStatus, Segment
 from harness.rundir.store import Store
 from harness.runner.world.base import ServiceGone
@@ -17,6 +18,10 @@ class RealFleet:
 
     def __init__(self, load: Load, senders: int, store: Store, unserved: Callable[[], str]) -> None:
         self.load, self._senders, self._store, self._unserved = load, senders, store, unserved
+
+    def gather(self) -> None:
+        if isinstance(self.load, WorkersLoad):
+            self.load.gather()
 
     def await_ready(self) -> str:
         with self._without_services():

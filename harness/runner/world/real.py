@@ -177,8 +177,7 @@ class RealWorld:
         return folder
 
     def _roots(self) -> Mapping[str, Sequence[int]]:
-        load = [self._load.pid] if self._load.pid else []
-        return {**self._services.pids(), "engine": self.engine.pids(), "generator": load}
+        return {**self._services.pids(), "engine": self.engine.pids(), "generator": self._load.pids}
 
     def _unserved(self) -> str:
         return (self.servers.gone() or self.servers.refused()) if self.fault.settled() else ""

@@ -26,6 +26,7 @@ STARTERS = {
     "replay",
     "bench",
     "selftest",
+    "worker",
     "up",
     "down",
     "docs",

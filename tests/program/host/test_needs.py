@@ -57,6 +57,9 @@ def test_what_a_run_does_not_start_it_does_not_need():
     assert needed_by(engine="reference").memory_bytes == needs.DEFAULT_RUN.memory_bytes - needs.SPARK.memory_bytes
     of_cluster = needs.DEFAULT_RUN.memory_bytes + needs.MASTER.memory_bytes + 2 * needs.WORKER.memory_bytes
     assert needed_by(master="cluster[2]").memory_bytes == of_cluster
+    of_workers = needs.DEFAULT_RUN.memory_bytes + 2 * needs.LOAD_WORKER.memory_bytes
+    assert needed_by(workers=2).memory_bytes == of_workers
+    assert needed_by(workers=2, bind="127.0.0.1:5557") == needs.DEFAULT_RUN
     assert needed_by(brokers=3).memory_bytes == needs.DEFAULT_RUN.memory_bytes + 2 * needs.KAFKA.memory_bytes
     assert not needed_by(engine="reference").native
     assert needed_by(engine="kafka-streams").native

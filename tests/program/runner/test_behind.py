@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from generators.fleet import GO, Fleet, LoadConfig
+from generators.fleet import Fleet, LoadConfig
+from generators.harness_files import GO
 from harness.cli import app
 from harness.config import plan
 from harness.engines import fake

@@ -109,6 +109,20 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"cluster": 2, "backfill": "spark-batch"}, ["backfill", "executors of cluster[2]"]),
         ({"cluster": 2, "master": "local[2]"}, ["cluster = 2", "master = 'local[2]'", "Leave one of them out"]),
         ({"cluster": 2, "engine": "reference"}, ["cluster is one of Spark", "reference"]),
+        ({"bind": "127.0.0.1:5557"}, ["bind = '127.0.0.1:5557'", "also say how many, with --workers N"]),
+        ({"workers": 0}, ["workers = 0", "from 1 to 256"]),
+        ({"workers": 12}, ["workers = 12", "11 ad servers", "Give at most 11"]),
+        ({"workers": 2, "engine": "fake"}, ["workers = 2", "fake is simulated, and so is its load"]),
+        ({"workers": 2, "bind": "here"}, ["bind = 'here'", "HOST:PORT, an address of this machine"]),
+        ({"workers": 2, "bind": "10.0.0.5:70000"}, ["bind = '10.0.0.5:70000'", "HOST:PORT"]),
+        (
+            {"workers": 2, "bind": "10.0.0.5:5557"},
+            ["the embedded Kafka can be reached from this machine only", "--kafka"],
+        ),
+        (
+            {"workers": 2, "bind": "10.0.0.5:5557", "kafka": "localhost:9092"},
+            ["--kafka localhost:9092 can be reached from this machine only"],
+        ),
         ({"cluster": 17}, ["cluster = 17", "from 1 to 16"]),
         ({"master": "cluster[17]"}, ["cluster = 17", "at most 16 workers"]),
         ({**ON_CLUSTER, "engine": "spark-postgresql"}, ["also give --sql"]),
@@ -153,6 +167,19 @@ def test_what_spark_takes_as_a_local_master_may_be_said(master):
 )
 def test_a_cluster_on_this_machine_needs_nothing_and_one_elsewhere_the_address_of_the_driver(given):
     assert resolve(given).master == given["master"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"workers": 2},
+        {"workers": 2, "bind": "127.0.0.1:5557"},
+        {"workers": 2, "bind": "0.0.0.0:5557", "kafka": "b:9092"},
+    ],
+)
+def test_workers_are_here_or_can_reach_kafka(given):
+    spec = resolve(given)
+    assert (spec.workers, spec.bind) == (2, given.get("bind", ""))
 
 
 def test_a_cluster_of_the_run_is_a_master_of_its_own():

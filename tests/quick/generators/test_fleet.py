@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from generators import fleet
-from generators.fleet import GO, Fleet, LoadConfig
+from generators.fleet import Fleet, LoadConfig
+from generators.harness_files import GO
 from generators.producers import Failures
 from harness.model import INDEX_BITS
 from tests.quick.cases import SPEC
