@@ -27,7 +27,7 @@ KINDS = (
 
 def mistakes(given: Mapping[str, Any], version: str) -> list[str]:
     """What is wrong with an object, as `spec.template.spec: 'x' is ...`."""
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
 
     schemas = _stored()[version]
     # rbac.authorization.k8s.io/v1 -> rbac-v1
@@ -70,7 +70,7 @@ def _referred(schema: Any) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    import kubernetes_validate
+    import kubernetes_validate  # type: ignore[import-not-found]
 
     folders = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
     made = {version: cut(folders / f"v{version}.0-local-strict") for version in VERSIONS}

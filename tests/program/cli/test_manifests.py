@@ -42,13 +42,15 @@ def told(tmp_path, monkeypatch, capsys):
 def made_by(told, *words) -> list[dict[str, Any]]:
     code, out, _ = told(*WHOLE, *words, "--json")
     assert code == Exit.PASS
-    return json.loads(out)["objects"]
+    found: list[dict[str, Any]] = json.loads(out)["objects"]
+    return found
 
 
 def words_of(objects: list[dict[str, Any]], kind: str) -> list[str]:
     (found,) = (each for each in objects if each["kind"] == kind)
     (container,) = found["spec"]["template"]["spec"]["containers"]
-    return container["args"]
+    words: list[str] = container["args"]
+    return words
 
 
 def parsed(words: list[str]) -> dict[str, Any]:
