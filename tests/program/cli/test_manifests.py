@@ -88,7 +88,7 @@ def test_load_workers_are_commands_of_this_program(told):
 
     master, worker = parsed(words_of(objects, "Job")), parsed(words_of(objects, "StatefulSet"))
 
-    assert (master["workers"], master["bind"]) == ("2", "0.0.0.0:5557")
+    assert (master["workers"], master["bind"]) == ("2", "$(POD_IP):5557")
     assert worker["master"] == "streamgauge:5557"
     assert str(worker["kafka_config"]) == master["kafka_config"] == secured[3]
 
