@@ -117,7 +117,7 @@ def _refuse_name(flag: str, value: str, form: re.Pattern[str], longest: int, let
         )
 
 
-# ---------------------------------------------------------------- What Spark is told
+# ---------------------------------------------------------------- Settings of Spark
 
 
 def shared_settings(asked: Deployment) -> dict[str, str]:
