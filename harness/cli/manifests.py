@@ -73,15 +73,32 @@ def manifests(
     **flags: Any,
 ) -> None:
     """Print Kubernetes manifests of a run on Spark: a Job, load workers and a shared claim. Starts nothing."""
-    run = (scenario, *(word for key, value in flags.items() for word in flag(key, value)))
-    kafka_config = flags.get("kafka_config", "")
-    asked = Deployment(namespace, image, run, claim, storage, storage_class, executors, workers, secret, kafka_config)
+    run = (scenario, *(word for key, value in flags.items() if key != "conf" for word in flag(key, value)))
+    asked = Deployment(
+        namespace=namespace,
+        image=image,
+        run=run,
+        claim=claim,
+        storage=storage,
+        storage_class=storage_class,
+        executors=executors,
+        workers=workers,
+        secret=secret,
+        kafka_config=flags.get("kafka_config", ""),
+        conf=dict(_parts(text) for text in flags.get("conf", [])),
+    )
     kubernetes.refuse(asked)
     _refuse_the_run(asked, scenario, flags)
     made, line = kubernetes.objects(asked), kubernetes.spark_submit(asked)
     told = {"command": "manifests", "objects": made, "spark_submit": line}
     head = f"# Written by streamgauge {__version__}. docs/test/kubernetes.md says what to do with it.\n"
     answer(as_json, told, line if submit else (head + yaml_writer.documents(made)).rstrip("\n"))
+
+
+def _parts(setting: str) -> tuple[str, str]:
+    """Split K=V. The run refuses what is none."""
+    key, _, value = setting.partition("=")
+    return key, value
 
 
 def _refuse_the_run(asked: Deployment, scenario: str, flags: dict[str, Any]) -> None:
@@ -93,7 +110,7 @@ def _refuse_the_run(asked: Deployment, scenario: str, flags: dict[str, Any]) -> 
                 f"the Secret that has NAME with --secret."
             )
     name, keys = plan.read_scenario(scenario)
-    own = [f"{key}={value}" for key, value in kubernetes.settings_of_job(asked).items()]
+    own = [f"{key}={value}" for key, value in kubernetes.settings_of_job(asked).items() if key not in asked.conf]
     of_cluster = {
         "master": kubernetes.MASTER,
         "checkpoint": kubernetes.CHECKPOINTS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -63,7 +63,7 @@ class Deployment:
 
     namespace: str
     image: str
-    run: tuple[str, ...]  # the scenario and the flags of the run, as words
+    run: tuple[str, ...]  # the scenario and the flags of the run without --conf, as words
     claim: str
     storage: str
     storage_class: str = ""  # "": the cluster's default
@@ -71,6 +71,7 @@ class Deployment:
     workers: int | None = None  # None: the harness sends the load itself
     secret: str = ""
     kafka_config: str = ""  # in the pods
+    conf: Mapping[str, str] = field(default_factory=dict)  # takes precedence over the settings below
 
 
 # ---------------------------------------------------------------- Refusals
@@ -135,13 +136,14 @@ def settings_of_job(asked: Deployment) -> dict[str, str]:
     deletes them with it; Kubernetes puts its name and address in the place of the variables.
     """
     own = {"spark.driver.host": "$(POD_IP)", "spark.kubernetes.driver.pod.name": "$(POD_NAME)"}
-    return {**own, **shared_settings(asked)}
+    return {**own, **shared_settings(asked), **asked.conf}
 
 
 def settings_of_trial(asked: Deployment) -> dict[str, str]:
     """Return the settings of a driver that gets a pod of its own."""
     account = {"spark.kubernetes.authenticate.driver.serviceAccountName": NAME}
-    return {**shared_settings(asked), **_mounted("driver", asked), **account}
+    of_spark = {key: value for key, value in asked.conf.items() if key.startswith("spark.")}
+    return {**shared_settings(asked), **_mounted("driver", asked), **account, **of_spark}
 
 
 def _mounted(role: str, asked: Deployment) -> dict[str, str]:
@@ -151,7 +153,7 @@ def _mounted(role: str, asked: Deployment) -> dict[str, str]:
 
 
 def words_of_run(asked: Deployment) -> list[str]:
-    """Return the command line of the harness. The user's own settings are last, and take precedence."""
+    """Return the command line of the harness."""
     load = ["--workers", str(asked.workers), "--bind", BIND] if asked.workers else []
     own = ["--master", MASTER, "--checkpoint", CHECKPOINTS, "--out", RUNS, *_conf(settings_of_job(asked))]
     return ["run", *load, *own, *asked.run]

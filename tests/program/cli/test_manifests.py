@@ -101,6 +101,14 @@ def test_more_load_workers_than_the_run_can_use_are_refused(told):
     assert "workers" in err
 
 
+def test_a_setting_of_the_user_takes_the_place_of_ours(told):
+    taken = parsed(words_of(made_by(told, "--conf", "spark.executor.instances=5"), "Job"))
+
+    assert [each for each in taken["conf"] if each.startswith("spark.executor.instances=")] == [
+        "spark.executor.instances=5"
+    ]
+
+
 def test_a_flag_that_the_command_does_not_know_is_found():
     with pytest.raises(TyperException, match="--wrokers"):
         parsed(["run", "--wrokers", "2"])
@@ -129,6 +137,8 @@ def test_the_trial_is_a_line_of_a_shell(told):
         ([*WHOLE, "--engine", "reference"], "reference does not run on Spark"),
         ([*WHOLE, "--rate", "fast"], "rate = 'fast'"),
         ([*WHOLE, "--fault", "kill-worker@t>=5s"], "kill-worker@t>=5s does not apply here"),
+        ([*WHOLE, "--conf", "spark.executor.memory"], "conf = "),
+        ([*WHOLE, "--conf", "spark.a=1", "--conf", "spark.a=2"], "each key once"),
         ([*WHOLE, "nowhere"], "There is no scenario 'nowhere'"),
     ],
 )

@@ -11,7 +11,7 @@ from harness.config.kubernetes import Deployment, objects, refuse, settings_of_j
 from harness.model import UsageError
 from tests.quick.kubernetes_schemas import VERSIONS, mistakes
 
-RUN = ("calm", "--kafka", "kafka:9092", "--conf", "spark.executor.memory=2g")
+RUN = ("calm", "--kafka", "kafka:9092")
 ASKED = Deployment("bench", "registry.example:5000/team/streamgauge:0.2.0", RUN, claim="shared", storage="10Gi")
 ALL = [
     ASKED,
@@ -112,10 +112,15 @@ def test_a_secret_reaches_harness_workers_and_executors():
     ]
 
 
-def test_settings_of_the_user_come_last():
-    words = words_of_run(ASKED)
+def test_a_setting_of_the_user_takes_the_place_of_ours():
+    asked = replace(ASKED, conf={"spark.executor.instances": "5", "trigger": "1s"})
+    words = words_of_run(asked)
 
     assert words[-len(RUN) :] == [*RUN]
+    assert [each for each in words if each.startswith("spark.executor.instances=")] == ["spark.executor.instances=5"]
+    assert "trigger=1s" in words
+    assert "--conf spark.executor.instances=5 " in spark_submit(asked)
+    assert "trigger" not in spark_submit(asked)
 
 
 @pytest.mark.parametrize(
