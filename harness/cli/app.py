@@ -59,6 +59,7 @@ COMMANDS = {
     "up": Place("services", "up", panels.SETTING_UP),
     "down": Place("services", "down", panels.SETTING_UP),
     "doctor": Place("doctor", "doctor", panels.SETTING_UP),
+    "manifests": Place("manifests", "manifests", panels.SETTING_UP),
     "completion": Place("completion", "completion", panels.SETTING_UP),
     "docs": Place("docs", "docs", panels.ITSELF),
     "test": Place("own_tests", "own_tests", panels.ITSELF),

@@ -33,6 +33,7 @@ EXAMPLES = {
     "up": "up",
     "down": "down",
     "doctor": "doctor",
+    "manifests": "manifests --image sg:1 --kafka k:9092 --redis redis://r",
     "completion": "completion bash",
     "test": "test quick",
     "engines": "engines",

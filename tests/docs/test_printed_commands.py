@@ -78,11 +78,16 @@ WORDS = {
     "[flags]": "--seed 2",
     "[--quick]": "--quick",
 }
+ON_KUBERNETES = (
+    "--namespace bench --image registry.example/streamgauge:0.2.0 --kafka kafka:9092 --redis redis://redis:6379/4"
+)
 # What a reader types where a gap is wider than a word.
 LINES = {
     "chaos --resume {}": "chaos --resume experiments/chaos",
     "compare --resume {}": "compare --resume experiments/compare",
     "search --resume {}": "search --resume experiments/search",
+    f"manifests {ON_KUBERNETES} > bench.yaml": f"manifests {ON_KUBERNETES}",
+    f"manifests {ON_KUBERNETES} --spark-submit > trial.sh": f"manifests {ON_KUBERNETES} --spark-submit",
     "scale --resume {}": "scale --resume experiments/scale",
     "gate --calibrate --resume {}": "gate --calibrate --resume experiments/calibration",
     "{} --resume": "chaos --resume experiments/chaos",

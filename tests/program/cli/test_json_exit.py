@@ -42,6 +42,7 @@ RIGHT = {
     "trend": ["HISTORY"],
     "audit": ["COUNTS"],
     "doctor": [],
+    "manifests": ["--image", "sg:1", "--kafka", "k:9092", "--redis", "redis://r"],
     "completion": ["bash"],
     "engines": [],
     "workload": ["new", "shop"],
