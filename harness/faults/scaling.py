@@ -1,0 +1,100 @@
+"""The scale family: the resources of a running job change for good. A worker is added or removed.
+
+Nothing breaks, so nothing is undone: a right job goes on with what it has now. Proofs come from the master, which
+counts its workers, and from the operating system, which has the processes of the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.faults.base import Context, Kind
+from harness.faults.cluster import NEEDS, cluster_of, on_cluster, on_own_cluster
+from harness.faults.members import GoingOn, ProcessStrike, chosen, is_executor, listed, pids_of
+from harness.faults.run_at_poll import Moment
+from harness.faults.strike import need_more_to_do, struck_by
+from harness.model import FaultSpec, workers_of_master
+from harness.util.texts import many
+
+
+class AddWorker(ProcessStrike):
+    """One more worker, on which the master starts one more executor of the job."""
+
+    colour = "tab:green"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._number = 0
+
+    def inject(self, now: Moment) -> str:
+        cluster = cluster_of(now)
+        need_more_to_do(now)
+        self._going_on.begin(now.engine)
+        self._number = cluster.add_worker()
+        return f"worker {self._number} was started beside {many(self._number - 1, 'worker')}"
+
+    def landed(self, now: Moment) -> str:
+        cluster = cluster_of(now)
+        state, new = cluster.seen(), cluster.worker_pids(self._number)
+        executors = [pid for pid in executors_of(now) if pid in new]
+        if state is None or state.workers < cluster.size or not executors:
+            return ""
+        return f"the master counts {many(state.workers, 'worker')} as alive, and executor {listed(executors)} is there"
+
+    # There is nothing to heal: the worker stays.
+
+    def healed(self, now: Moment) -> str:
+        return stays(self._going_on, now)
+
+
+class RemoveWorker(ProcessStrike):
+    """The last worker is ended in order, as by Spark's stop-worker.sh, and no other takes its place."""
+
+    def inject(self, now: Moment) -> str:
+        cluster = cluster_of(now)
+        need_more_to_do(now)
+        self._going_on.begin(now.engine)
+        return cluster.remove_worker()
+
+    def landed(self, now: Moment) -> str:
+        cluster = cluster_of(now)
+        state = cluster.seen()
+        if state is None or state.workers > cluster.size:
+            return ""
+        return f"the master counts {many(state.workers, 'worker')} as alive"
+
+    def healed(self, now: Moment) -> str:
+        return stays(self._going_on, now)
+
+
+def stays(going_on: GoingOn, now: Moment) -> str:
+    """Return the proof that the job goes on with the executors that it has now."""
+    went_on = going_on.seen(now)
+    return f"it stays so: {many(len(executors_of(now)), 'executor')}; {went_on}" if went_on else ""
+
+
+def executors_of(now: Moment) -> list[int]:
+    return pids_of(chosen(now.engine, is_executor))
+
+
+def one_is_left(_: FaultSpec, context: Context) -> Iterator[str]:
+    if workers_of_master(context.spec.master) == 1:
+        yield "the cluster has one worker, and a job without any gets no executor: start it with --cluster 2"
+
+
+KINDS = (
+    Kind(
+        "add-worker",
+        "one more Spark worker joins the cluster, on which the job gets one more executor",
+        "uses the new executor without a restart; no count changes",
+        on_cluster(lambda _, context: AddWorker(context)),
+        needs=NEEDS,
+    ),
+    Kind(
+        "remove-worker",
+        "a Spark worker is ended in order and for good, and the job loses its executor",
+        "runs the lost tasks on the executors that are left; no count changes",
+        struck_by(lambda _, context: RemoveWorker(context), on_own_cluster, one_is_left),
+        needs=NEEDS,
+    ),
+)
