@@ -215,12 +215,8 @@ def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Secti
 
 
 # Of a cluster: what the loss of each part cost, side by side.
-LOSSES = {
-    "first output after the fault, s": "first_output_s",
-    "longest time without output, s": "longest_silence_s",
-    "tasks run again": "tasks_again",
-}
-OVER_BASELINE = "CPU of the engine over its baseline run, s"
+LOSSES = {"first output after the fault": "first_output_s", "longest time without output": "longest_silence_s"}
+OVER_BASELINE = "CPU of the engine over its baseline run"
 
 
 def _losses(sink: str, cells: Sequence[Cell]) -> Picture | None:
@@ -228,21 +224,16 @@ def _losses(sink: str, cells: Sequence[Cell]) -> Picture | None:
     struck = [cell for cell in cells if "tasks_again" in cell.recovery]
     if len(struck) < 2:
         return None
-    panels = [
-        losses.Panel(title, tuple(_value(cell, name) for cell in struck), digits=0 if "tasks" in name else 1)
-        for title, name in LOSSES.items()
-    ]
+    panels = [losses.Panel(title, tuple(_value(cell, name) for cell in struck)) for title, name in LOSSES.items()]
     panels.append(losses.Panel(OVER_BASELINE, tuple(_over_baseline(cell) for cell in struck)))
     faults = [named(cell.fault) for cell in struck]
-    alt = "; ".join(
-        f"{panel.title}: "
-        + ", ".join(
-            f"{fault} {'not known' if value is None else f'{value:,.{panel.digits}f}'}"
-            for fault, value in zip(faults, panel.values, strict=True)
-        )
-        for panel in panels
-    )
+    alt = "; ".join(f"{panel.title}: {_each(faults, panel)}" for panel in panels)
     return picture(f"losses-{sink}", alt, lambda sheet: losses.draw(faults, panels, sheet))
+
+
+def _each(faults: Sequence[str], panel: losses.Panel) -> str:
+    pairs = zip(faults, panel.values_s, strict=True)
+    return ", ".join(f"{fault} {losses.written(value_s)}" for fault, value_s in pairs)
 
 
 def _value(cell: Cell, name: str) -> float | None:

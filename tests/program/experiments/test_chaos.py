@@ -578,8 +578,8 @@ def test_what_the_loss_of_each_part_of_a_cluster_cost_is_side_by_side(tmp_path):
     worker = lost_a_part("kill-worker@t>=10s", first_output_s=None, longest_silence_s=9.0, tasks_again=2.0)
     page = _page_of(chaos.card([task, worker], {("spark", "absolute"): "exactly-once"}), {}, tmp_path)
 
-    assert "first output after the fault, s: kill-task 1.5, kill-worker not known" in page
-    assert "CPU of the engine over its baseline run, s: kill-task 12.5, kill-worker 12.5" in page
+    assert "first output after the fault: kill-task 1.5 s, kill-worker not known" in page
+    assert "CPU of the engine over its baseline run: kill-task 12.5 s, kill-worker 12.5 s" in page
     assert "What it cost" in page
     assert "80.0 s (+12.5)" in page
 
