@@ -28,7 +28,12 @@ FIGURES = {
     "backlog": "peak_backlog",
     "outage": "loud_stop_s",
     "disagree": "disagreed_s",
+    "CPU": "cpu_s",
+    "tasks again": "tasks_again",
+    "records again": "records_again",
+    "benefit": "benefit_s",
 }
+COSTS = ("CPU", "tasks again", "records again", "benefit")  # in a table of their own on a page
 SHORT = ("back", "silence", "wrong for")
 HEADER = ("fault", "seen", "runs", *SHORT)
 CLASSES = (
@@ -198,4 +203,9 @@ def explained() -> Iterator[str]:
         "it lasted until the end; not known: the load ended or the next fault struck first; withheld: no speed is "
         "shown for wrong counts. Empty: does not apply. In brackets: the difference from the baseline run without a "
         "fault."
+    )
+    yield (
+        "CPU is the engine's CPU time from the strike to the end of the run. Tasks again are tasks that Spark lost and "
+        "ran again, records again those of batches that ran again after a restart. Benefit is the time until an engine "
+        "with more resources had less to do than before, for 5 s."
     )

@@ -18,6 +18,7 @@ from harness.util.texts import many
 from reports.card import (
     CHANGES,
     CLASSES,
+    COSTS,
     FIGURES,
     WORDS_OF_CHANGES,
     beside,
@@ -33,8 +34,8 @@ from reports.card import of as card_of
 from reports.card import save as save_card
 from reports.command_flags import flag
 from reports.exports import experiment, suite
-from reports.figures import guarantee
-from reports.figures.style import picture
+from reports.figures import guarantee, losses
+from reports.figures.style import Picture, picture
 from reports.page import Link, Page, Section, Table
 from reports.result import span_ms
 from reports.saved import save
@@ -199,16 +200,54 @@ def _mark(cell: Cell) -> guarantee.Mark:
 
 def _section(engine: str, sink: str, claim: str, cells: Sequence[Cell]) -> Section:
     """The classes and the recoveries are separate tables, so that each fits the page's width."""
-    recovered = tuple((cell.fault, *(full(cell, column) for column in FIGURES)) for cell in cells if cell.recovery)
+    times = tuple(column for column in FIGURES if column not in COSTS)
     return Section(
         re.sub(r"\W+", "-", f"on {engine} {sink}"),
         f"{engine}/{sink} claims {claim}",
+        picture=_losses(sink, cells),
         tables=(
             Table(("kept", "fault", "seen", "runs", "counts", "witness"), tuple(_row(cell) for cell in cells)),
-            Table(("fault", *FIGURES), recovered, "Recovery"),
+            Table(("fault", *times), tuple(_figures(cells, times)), "Recovery"),
+            Table(("fault", *COSTS), tuple(_figures(cells, COSTS)), "What it cost"),
             Table(("fault", "what was seen"), tuple((cell.fault, told(cell)) for cell in cells), "Every cell", True),
         ),
     )
+
+
+# Of a cluster: what the loss of each part cost, side by side.
+LOSSES = {"first output after the fault": "first_output_s", "longest time without output": "longest_silence_s"}
+OVER_BASELINE = "CPU of the engine over its baseline run"
+
+
+def _losses(sink: str, cells: Sequence[Cell]) -> Picture | None:
+    """Draw what each fault cost, if the engine ran on a cluster; None for others."""
+    struck = [cell for cell in cells if "tasks_again" in cell.recovery]
+    if len(struck) < 2:
+        return None
+    panels = [losses.Panel(title, tuple(_value(cell, name) for cell in struck)) for title, name in LOSSES.items()]
+    panels.append(losses.Panel(OVER_BASELINE, tuple(_over_baseline(cell) for cell in struck)))
+    faults = [named(cell.fault) for cell in struck]
+    alt = "; ".join(f"{panel.title}: {_each(faults, panel)}" for panel in panels)
+    return picture(f"losses-{sink}", alt, lambda sheet: losses.draw(faults, panels, sheet))
+
+
+def _each(faults: Sequence[str], panel: losses.Panel) -> str:
+    pairs = zip(faults, panel.values_s, strict=True)
+    return ", ".join(f"{fault} {losses.written(value_s)}" for fault, value_s in pairs)
+
+
+def _value(cell: Cell, name: str) -> float | None:
+    return cell.recovery[name].value if name in cell.recovery else None
+
+
+def _over_baseline(cell: Cell) -> float | None:
+    return cell.recovery["cpu_s"].over_twin if "cpu_s" in cell.recovery else None
+
+
+def _figures(cells: Sequence[Cell], columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for cell in cells:
+        if any(values := [full(cell, column) for column in columns]):
+            yield cell.fault, *values
 
 
 def _row(cell: Cell) -> tuple[str | Link, ...]:

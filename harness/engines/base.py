@@ -54,7 +54,8 @@ class ClusterState:
 
 
 class Cluster(Protocol):
-    """The master and the workers of an engine, which outlive its driver. Workers have the numbers from 1 to `size`."""
+    """The master and the workers of an engine, which outlive its driver. Workers have the numbers from 1 to `size`,
+    which changes if one is added or removed."""
 
     size: int
 
@@ -68,6 +69,12 @@ class Cluster(Protocol):
         """SIGKILL a worker and all processes below it, as if its machine had ended."""
 
     def start_worker(self, number: int) -> None: ...
+
+    def add_worker(self) -> int:
+        """Start one more worker, which counts from now on, and return its number."""
+
+    def remove_worker(self) -> str:
+        """End the last worker in order, for good, and return how it ended."""
 
     def kill_master(self) -> int:
         """SIGKILL the master, and return its pid."""

@@ -195,7 +195,7 @@ def tiers() -> dict[str, str]:
     return dict(sorted(names.items(), key=lambda item: list(ORDER).index(item[0])))
 
 
-ORDER = ("smoke", "pr", "upgrade", "upgrades", "sinks", "nightly")
+ORDER = ("smoke", "pr", "upgrade", "upgrades", "sinks", "cluster", "nightly")
 
 
 def read_tier(name: str) -> Tier:

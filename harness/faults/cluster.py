@@ -123,7 +123,8 @@ def on_own_cluster(_: FaultSpec, context: Context) -> Iterator[str]:
         yield f"only a cluster that the run starts can be struck: add --cluster 2, instead of --master {master}"
 
 
-def _struck(make: Callable[[FaultSpec, Context], ProcessStrike]) -> Callable[[FaultSpec, Context], Fault]:
+def on_cluster(make: Callable[[FaultSpec, Context], ProcessStrike]) -> Callable[[FaultSpec, Context], Fault]:
+    """Return what makes a fault of a cluster that the run starts."""
     return struck_by(make, on_own_cluster)
 
 
@@ -139,7 +140,7 @@ KINDS = (
         "kill-worker",
         "SIGKILL to a Spark worker and all processes below it, as if its machine had ended; later it is started again",
         "runs the lost tasks elsewhere and goes on; no count changes",
-        _struck(lambda spec, context: KillWorker(context, length_ms(spec))),
+        on_cluster(lambda spec, context: KillWorker(context, length_ms(spec))),
         needs=NEEDS,
         options={"for": "10s"},
     ),
@@ -147,7 +148,7 @@ KINDS = (
         "pause-worker",
         "SIGSTOP to a Spark worker and all processes below it for a while, as if its machine hung",
         "waits, or runs the tasks elsewhere; no count changes",
-        _struck(lambda spec, context: PauseWorker(context, length_ms(spec))),
+        on_cluster(lambda spec, context: PauseWorker(context, length_ms(spec))),
         needs=NEEDS,
         options={"for": "10s"},
     ),
@@ -155,7 +156,7 @@ KINDS = (
         "kill-master",
         "SIGKILL to the Spark master, which is started again after a while: with its recovery files, or without",
         "goes on with the executors that it has, and with recovery keeps them; no count changes",
-        _struck(_kill_master),
+        on_cluster(_kill_master),
         needs=NEEDS,
         options={"for": "5s", "recovery": FILES},
     ),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from harness.engines.base import Member
 from harness.faults.base import PROGRESS, Context, Fault, Kind
+from harness.faults.kill_task import KillTask, of_our_job
 from harness.faults.members import everything, is_driver, is_driver_jvm, is_executor, is_python_worker
 from harness.faults.second_driver import TwoDrivers, Zombie
 from harness.faults.signals import CrashLoop, KillHalf, KillHelper, KillInRecovery, Pause, Stop
@@ -102,6 +103,14 @@ KINDS = (
         "gets a new executor and runs its tasks again; no count changes",
         _kill_helper(is_executor, "executor", _executors),
         needs="executors as separate processes: Spark with --cluster or --master local-cluster[...], flink-standalone",
+        moments=PROGRESS,
+    ),
+    Kind(
+        "kill-task",
+        "one running task of Spark is killed by its driver, while its executor lives on",
+        "runs the task again, on this or another executor; no count changes",
+        struck_by(lambda _, context: KillTask(context), of_our_job, _executors),
+        needs="a shipped job of Spark with --cluster or --master local-cluster[...]",
         moments=PROGRESS,
     ),
     Kind(

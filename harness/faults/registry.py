@@ -25,6 +25,7 @@ from harness.faults import (
     process,
     reader,
     redis,
+    scaling,
     table,
     table_kill,
 )
@@ -42,6 +43,7 @@ FAMILIES = {
     "kafka": (*kafka.KINDS, *kafka_replicas.KINDS),
     "process": process.KINDS,
     "cluster": cluster.KINDS,
+    "scale": scaling.KINDS,
     "redis": redis.KINDS,
     "postgresql": (*postgresql.KINDS, *postgresql_replica.KINDS, *postgresql_disk.KINDS),
     "table": (*table_kill.KINDS, *table.KINDS),

@@ -47,8 +47,16 @@ WORDS: dict[str, tuple[str, str]] = {
     "loud_stop_s": ("stopped loudly", "s"),
     "wrong_value_s": ("wrong value", "s"),
     "disagreed_s": ("detectors disagreed", "s"),
+    "cpu_s": ("engine CPU from then on", "s"),
+    "tasks_again": ("tasks run again", "tasks"),
+    "records_again": ("records read again", "records"),
+    "benefit_s": ("time to benefit", "s"),
 }
-OF_SPEED = ("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area")
+GROWS = ("add-worker",)  # faults after which an engine can do more
+OF_SPEED = (
+    *("over_s", "restart_s", "first_output_s", "first_fresh_s", "catch_up_s", "peak_backlog", "backlog_area"),
+    *("cpu_s", "benefit_s"),
+)
 
 
 def recover(run: Watched, twin: Watched | None = None, withheld: str = "", clock: str = "") -> tuple[Recovery, ...]:
@@ -115,6 +123,11 @@ def _recovery(run: Watched, number: int, twin: Watched | None, withheld: str, cl
     found = dict(_quantities(run, stretch, twin))
     if twin:
         found |= dict(_over_twin(found, dict(_quantities(twin, stretch, None))))
+        found |= dict(_cpu(run, twin, stretch))
+    if len(run.faults) == 1:  # neither a log nor a batch says which of several faults it was
+        found |= dict(_again(run))
+    if run.faults[number].spec.action in GROWS and run.backlog is not None:
+        found["benefit_s"] = _benefit(run, run.backlog, stretch)
     if why := clock or withheld:
         none = Quantity(None, f"withheld: {why}", lack=Lack.WITHHELD)
         found |= {name: none for name in found if clock or name in OF_SPEED}
@@ -168,6 +181,44 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
         mine, other = (each[name].value if name in each else None for each in (found, twin))
         if mine is not None and other is not None:
             yield name, replace(found[name], over_twin=mine - other)
+
+
+def _cpu(run: Watched, twin: Watched, stretch: _Stretch) -> Iterator[tuple[str, Quantity]]:
+    """Compare the engine's CPU time with the baseline's, from the same second on. A run that has more to do ends later,
+    and the baseline's later time is empty.
+    """
+    if run.cpu is None or twin.cpu is None:
+        return
+    used_s, usual_s = (each.cpu.between(stretch.struck_s, stretch.until_s) for each in (run, twin) if each.cpu)
+    yield "cpu_s", Quantity(used_s, "of all its processes", over_twin=used_s - usual_s)
+
+
+def _again(run: Watched) -> Iterator[tuple[str, Quantity]]:
+    if run.tasks_lost is not None:
+        yield "tasks_again", Quantity(float(run.tasks_lost), "tasks that Spark's driver logged as lost")
+    if run.records_again:
+        yield "records_again", Quantity(float(run.records_again), "in batches that ran again after a restart")
+
+
+def _benefit(run: Watched, backlog: Floats, stretch: _Stretch) -> Quantity:
+    """Return when the backlog is below what it was when the change began, and stays there, during the load only."""
+    before = _of_seconds(backlog, max(0.0, stretch.struck_s - CALM_S), stretch.struck_s)
+    if len(before) < CALM_S:
+        return Quantity(
+            None, f"nothing to compare with: it came {stretch.struck_s:.1f} s into the load", lack=Lack.UNKNOWN
+        )
+    most = float(before.max())
+    if most <= BEHIND_S * run.offered_per_s:
+        told = f"nothing to gain: at most {most:,.0f} events were due and not done, less than a second's worth"
+        return Quantity(None, told, lack=Lack.UNKNOWN)
+    after = _of_seconds(backlog, np.ceil(stretch.landed_s), min(stretch.until_s, run.load_s))
+    words = f"for {CALM_S} s fewer than the {most:,.0f} events that were due and not done before it"
+    calm = settled(after, np.nextafter(most, 0.0))
+    if calm is not None:
+        return Quantity(float(np.ceil(stretch.landed_s)) + 1 + calm - stretch.struck_s, words)
+    if stretch.until_s < run.load_s:
+        return stretch.unreached()
+    return Quantity(None, f"not before the load ended: {words}", lack=Lack.NEVER)
 
 
 def _outage(run: Watched, stretch: _Stretch, back_s: Sequence[float]) -> _Outage:

@@ -13,6 +13,7 @@ import numpy as np
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.measuring.exposure import Exposure, exposure, unknowable
+from harness.measuring.rework import CpuUse, cpu_use, records_again, tasks_lost
 from harness.measuring.stats import Floats
 from harness.measuring.timeline import Lines
 from harness.metering import clock_steps
@@ -45,6 +46,9 @@ class Watched:
     starts_s: tuple[float, ...] = ()
     stops_s: tuple[float, ...] = ()  # when the engine ended by itself
     errors: tuple[tuple[float, str], ...] = ()
+    cpu: CpuUse | None = None  # of the engine
+    tasks_lost: int | None = None  # None: unknown, or an engine without tasks of Spark on a cluster
+    records_again: int | None = None  # None: unknown
 
 
 def watched(run: StoredRun) -> Watched:
@@ -77,6 +81,9 @@ def watched(run: StoredRun) -> Watched:
         starts_s=since_s("started"),
         stops_s=tuple(sorted([*since_s("restart"), *crashed])),
         errors=tuple(zip(since_s("error"), (entry["line"] for entry in told["error"]), strict=True)),
+        cpu=cpu_use(run, epoch_ms),
+        tasks_lost=tasks_lost(run),
+        records_again=unless_missing(lambda: records_again(run.batch_log)),
     )
 
 

@@ -38,9 +38,13 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
         ("kill@c3:batch=3", "batch 3, which was replayed"),
         ("kill-worker(for=5s)@t>=5s", "the master counts 1 of 2 workers as alive"),
         ("kill-master(for=3s)@t>=5s", "it does not answer"),
+        ("kill-task@t>=5s", "a later attempt of the same task succeeded"),
+        ("add-worker@t>=5s", "the master counts 3 workers as alive"),
+        ("remove-worker@t>=5s", "the master counts 1 worker as alive"),
+        ("add-partitions(for=3s)@t>=5s", "events in them, the first of them"),
     ],
 )
-def test_a_cluster_that_loses_a_part_counts_right(tmp_path, served, fault, proof):
+def test_a_cluster_that_loses_a_part_or_changes_its_size_counts_right(tmp_path, served, fault, proof):
     answer = run(tmp_path, *BRIEF, *PATIENT, *served, "--cluster", "2", "--fault", fault)
 
     assert answer["verdict"] == "PASS", answer["sentence"]

@@ -24,20 +24,20 @@ class CrashPoints:
 
     def at(self, point: str, batch: int) -> None:
         """If a crash is requested here, announce it and wait until the kill, or until the request is withdrawn."""
-        if not self._wanted(point, batch):
+        if not self.wanted(point, batch):
             return
-        self._announce(point, batch)
-        while point != "c4" and self._wanted(point, batch):
+        self.announce(point, batch)
+        while point != "c4" and self.wanted(point, batch):
             time.sleep(POLL_S)
 
-    def _wanted(self, point: str, batch: int) -> bool:
+    def wanted(self, point: str, batch: int) -> bool:
         try:
             wanted = json.loads(self.order.read_bytes())
         except FileNotFoundError:
             return False
         return bool(point == wanted["point"] and batch >= wanted["batch"])
 
-    def _announce(self, point: str, batch: int) -> None:
+    def announce(self, point: str, batch: int) -> None:
         """Write the announcement to disk completely before the crash."""
         announcement = self.order.with_name(self.order.name + ".reached")
         half_done = announcement.with_suffix(".tmp")

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from workloads.jobs import spark_tasks
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.run_config import OWN_OPTION, Config, await_services, engine_options, read_config
 
@@ -98,6 +99,7 @@ def make_session(config: Config) -> SparkSession:
     session = builder.getOrCreate()
     if not in_one_jvm(config["master"]):
         _log_lost_tasks(session)
+        spark_tasks.listen(session, Path(config["crash_path"]))
     return session
 
 

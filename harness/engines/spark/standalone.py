@@ -86,6 +86,18 @@ class StandaloneCluster(Embedded[str]):
         command = [self._program, WORKER, *argv, "--work-dir", str(folder), self.address_of_master]
         self._workers[number] = spawn(command, name=f"spark-worker-{number}", log=log, env=self._env)
 
+    def add_worker(self) -> int:
+        self.size += 1
+        self.start_worker(self.size)
+        return self.size
+
+    def remove_worker(self) -> str:
+        number, worker = self.size, self._workers.pop(self.size)
+        self.size -= 1
+        ended = worker.stop(self.stop_deadline_s)
+        late = "" if ended else f", killed after {self.stop_deadline_s:.0f} s"
+        return f"SIGTERM to worker {number} (process {worker.pid}{late}), no process left"
+
     def kill_master(self) -> int:
         pid = self.child.pid
         self.child.kill_group()

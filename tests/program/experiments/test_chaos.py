@@ -23,7 +23,7 @@ from harness.experiments.upgrade import Word
 from harness.faults import evidence, registry
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
-from harness.measuring.measurement import Quantity, Recovery
+from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.model import CheckResult, Exit, FaultReport, FaultSpec, HarnessError, Outcome, UsageError, Verdict
 from reports import chaos_page
 from reports.card import of as card_of
@@ -565,6 +565,31 @@ def test_texts_of_a_card_are_texts_and_never_markup(tmp_path):
     card = chaos.card([replace(ran(Seen.NONE), sentence=evil)], {("spark", "absolute"): "none"})
 
     assert evil not in _page_of(card, {"conf": evil}, tmp_path)
+
+
+def lost_a_part(fault: str, **values: float | None) -> Ran:
+    found = {name: Quantity(value, lack=None if value is not None else Lack.UNKNOWN) for name, value in values.items()}
+    cpu = {"cpu_s": Quantity(80.0, over_twin=12.5)}
+    return ran(Seen.EXACTLY_ONCE, fault=fault, recovery=(Recovery(fault, 10, 10, 30, {**found, **cpu}),))
+
+
+def test_what_the_loss_of_each_part_of_a_cluster_cost_is_side_by_side(tmp_path):
+    task = lost_a_part("kill-task@t>=10s", first_output_s=1.5, longest_silence_s=2.0, tasks_again=1.0)
+    worker = lost_a_part("kill-worker@t>=10s", first_output_s=None, longest_silence_s=9.0, tasks_again=2.0)
+    page = _page_of(chaos.card([task, worker], {("spark", "absolute"): "exactly-once"}), {}, tmp_path)
+
+    assert "first output after the fault: kill-task 1.5 s, kill-worker not known" in page
+    assert "CPU of the engine over its baseline run: kill-task 12.5 s, kill-worker 12.5 s" in page
+    assert "What it cost" in page
+    assert "80.0 s (+12.5)" in page
+
+
+def test_without_a_cluster_there_is_no_picture_of_its_parts(tmp_path):
+    runs = [lost_a_part(fault, first_output_s=1.5) for fault in ("kill@c3:batch=3", "stop@now")]
+
+    assert "over its baseline run" not in _page_of(
+        chaos.card(runs, {("spark", "absolute"): "exactly-once"}), {}, tmp_path
+    )
 
 
 def _page_of(card, flags, folder):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from harness.engines.base import ClusterState, Member
-from harness.faults import registry
+from harness.faults import registry, scaling
 from harness.faults.cluster import KINDS
 from harness.faults.registry import parse
 from harness.model import FaultSpec
@@ -43,6 +43,16 @@ class ScriptedCluster:
     def start_worker(self, number: int) -> None:
         self.story.append(f"start worker {number}")
         self.there = (60,)
+
+    def add_worker(self) -> int:
+        self.size += 1
+        self.start_worker(self.size)
+        return self.size
+
+    def remove_worker(self) -> str:
+        self.story.append(f"remove worker {self.size}")
+        self.size -= 1
+        return f"SIGTERM to worker {self.size + 1}"
 
     def kill_master(self) -> int:
         self.story.append("kill master")
@@ -129,7 +139,53 @@ def test_a_paused_worker_is_frozen_with_all_below_it_and_thawed():
     assert report_of(fault).healed
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+EXECUTOR = Member(61, 60, ("java", "x.CoarseGrainedExecutorBackend"), of_cluster=True)
+
+
+def test_an_added_worker_has_landed_when_the_master_counts_it_and_the_job_has_an_executor_on_it():
+    engine, fault = spark(), create("add-worker@now")
+    at(fault, engine, 1)
+    assert engine.cluster.story == ["start worker 3"]
+    engine.there, engine.cluster.there = (*engine.there, EXECUTOR), (60,)
+    at(fault, engine, 2)
+    engine.cluster.alive = 3
+    at(fault, engine, 3)
+    assert not report_of(fault).landed  # the executor is below another worker
+    engine.cluster.there = (60, 61)
+    at(fault, engine, 4)
+    assert "the master counts 3 workers as alive, and executor 61 is there" in report_of(fault).proof
+    at(fault, engine, 5)
+    at(fault, engine, 6)
+    assert not report_of(fault).healed
+    engine.newest = progress(4, 400)
+    at(fault, engine, 7)
+
+    assert report_of(fault).healed
+    assert "it stays so: 1 executor; it went on from 300 to 400 records" in report_of(fault).proof
+
+
+def test_a_removed_worker_has_landed_when_the_master_misses_it_and_none_takes_its_place():
+    engine, fault = spark(), create("remove-worker@now")
+    at(fault, engine, 1)
+    at(fault, engine, 2)
+    assert (engine.cluster.story, report_of(fault).landed) == (["remove worker 2"], False)
+    engine.cluster.alive = 1
+    at(fault, engine, 3)
+    assert "SIGTERM to worker 2; the master counts 1 worker as alive" in report_of(fault).proof
+    engine.newest = progress(4, 400)
+    for ms in range(4, 8):
+        at(fault, engine, ms)
+
+    assert report_of(fault).healed
+    assert engine.cluster.story == ["remove worker 2"]
+
+
+def test_the_only_worker_stays():
+    assert "one worker" in " ".join(create("remove-worker@now", "cluster[1]").needs)
+    assert create("add-worker@now", "cluster[1]").needs == ()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *scaling.KINDS[:2]], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("master", ["local[*]", "local-cluster[2,1,1024]", "spark://m:7077"])
 def test_only_a_cluster_of_the_run_can_be_struck(kind, master):
     (why,) = create(f"{kind.name}@now", master).needs

@@ -73,6 +73,7 @@ class WithMembers(ScriptedEngine):
     there: tuple[Member, ...] = SPARK
     kept: Kept = field(default_factory=Kept)
     code: int = 0
+    words: tuple[str, ...] = LOST
 
     def members(self) -> tuple[Member, ...]:
         return self.there
@@ -81,7 +82,7 @@ class WithMembers(ScriptedEngine):
         return None if self.running else self.code
 
     def tail(self, lines: int) -> tuple[str, ...]:
-        return LOST
+        return self.words[-lines:]
 
     def signal(self, number: signal.Signals, pids) -> None:
         self.story.append(f"{number.name} {sorted(pids)}")
@@ -234,6 +235,64 @@ def test_an_executor_is_replaced():
     at(fault, spark, 5)
 
     assert "22 replaced it; it went on" in report_of(fault).proof
+
+
+LOST_TASK = (
+    "WARN TaskSetManager: [queryId = 1] [batchId = 4] Lost task 1.0 in stage 9.0 (TID 31) (127.0.0.1 executor 1): "
+    "TaskKilled (streamgauge kill-task)"
+)
+
+
+def test_a_killed_task_is_proved_by_the_log_of_spark_and_by_its_later_attempt():
+    context = Context(SPEC_ON_CLUSTER, replace(ON_CLUSTER, shipped=True), CLAIM)
+    spark, fault = engine(), FAULTS["kill-task"].make(parse("kill-task@now"), context)
+    at(fault, spark, 1)
+    assert spark.story == ["arm task 0"]
+    spark.at = Reached("task", 0, 2)
+    at(fault, spark, 2)
+    assert not report_of(fault).landed  # the job says so, and Spark has not logged it
+    spark.words = (LOST_TASK,)
+    at(fault, spark, 3)
+    assert (report_of(fault).landed, report_of(fault).batch) == (True, 4)
+    at(fault, spark, 4)
+    spark.newest = progress(4, 400)
+    at(fault, spark, 5)
+    assert "disarm" not in spark.story  # the job still waits for the later attempt
+    spark.at = Reached("task-again", 0, 6)
+    at(fault, spark, 6)
+    at(fault, spark, 7)
+
+    assert spark.story == ["arm task 0", "disarm"]
+    assert report_of(fault).healed
+    assert "Lost task 1.0 in stage 9.0 (TID 31)" in report_of(fault).proof
+    assert "a later attempt of the same task succeeded; it went on from 300 to 400" in report_of(fault).proof
+
+
+def test_a_task_that_is_not_run_again_is_no_recovery():
+    context = Context(SPEC_ON_CLUSTER, replace(ON_CLUSTER, shipped=True), CLAIM)
+    spark, fault = engine(words=(LOST_TASK,)), FAULTS["kill-task"].make(parse("kill-task@now"), context)
+    at(fault, spark, 1)
+    spark.at = Reached("task", 0, 2)
+    at(fault, spark, 2)
+    assert not report_of(fault).landed  # the line is older than the fault
+    spark.words = (LOST_TASK, LOST_TASK.replace("TID 31", "TID 35"))
+    at(fault, spark, 3)
+    assert report_of(fault).landed
+    spark.newest = progress(4, 400)
+    for second in range(4, 600):
+        at(fault, spark, second * 1000)
+
+    assert not report_of(fault).healed
+
+
+@pytest.mark.parametrize(
+    ("manifest", "why"),
+    [(MANIFEST, "has no tasks of Spark"), (replace(ON_CLUSTER, shipped=False), "does not offer it")],
+)
+def test_only_a_job_that_offers_it_can_lose_a_task(manifest, why):
+    fault = FAULTS["kill-task"].make(parse("kill-task@now"), Context(SPEC_ON_CLUSTER, manifest, CLAIM))
+
+    assert why in " ".join(fault.needs)
 
 
 @pytest.mark.parametrize("name", ["kill-executor", "pause-executor"])

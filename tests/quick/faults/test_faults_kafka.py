@@ -229,6 +229,40 @@ def test_what_kafka_does_not_show_has_not_landed(broker, topic, text, deaf):
     assert "no effect was seen" in report.proof
 
 
+def grow(broker: Any, topic: Any, reads: Callable[[int, Mapping[int, int]], Mapping[int, int]]) -> FaultReport:
+    """Two partitions are added at 1 s. `reads`: the new offsets that the job reports, by the time and the ends."""
+    engine: Any = Engine(newest=Progress(1, 3, 1, {0: 25, 1: 50}))
+    fault = create(
+        replace(SPEC, engine="scripted", sink="default", fault=parse("add-partitions(for=3s)@now")), MANIFEST
+    )
+    place = Field(broker, None, broker.address, "topic", None, (), lambda _: None, log=topic)  # type: ignore[arg-type]
+    for now_ms in range(1000, 30_000, 100):
+        new = {p: end for p, end in topic.ends.items() if p > 1}
+        engine.newest = Progress(1, 3, 1, {0: 25, 1: 50, **reads(now_ms, new)})
+        fault.poll(Moment(now_ms, 1, engine, engine.newest, TOTAL, place))
+        if fault.over():
+            break
+    (report,) = fault.reports()
+    return report
+
+
+def test_partitions_that_are_added_get_events_for_a_while_and_the_job_finds_them(broker, topic):
+    report = grow(broker, topic, lambda now_ms, ends: ends if now_ms >= 3_000 else {})
+
+    assert (report.landed, report.healed) == (True, True)
+    assert [each for each in topic.story if each[0] == "send"] == [("send", [2, 3], 1), *[("send", [2, 3], 100)] * 3]
+    assert "the topic had 2 partitions, 2 were added; it has 4" in report.proof
+    assert "the job has read 8 of 8 events in them, the first of them 2.0 s after they were there" in report.proof
+
+
+def test_a_job_that_never_finds_new_partitions_is_left_to_its_counts(broker, topic):
+    report = grow(broker, topic, lambda now_ms, ends: {})
+
+    assert (report.landed, report.healed) == (True, True)
+    assert report.proof.endswith("the job has read 0 of 8 events in them")
+    assert report.healed_ms - report.landed_ms > 10_000  # it had time to
+
+
 def test_an_end_that_was_not_in_order_is_no_orderly_restart(broker, topic):
     broker.child.orderly = False
     report = drive("kafka-restart", broker, topic)

@@ -17,8 +17,9 @@ from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretc
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
 from harness.measuring.recovery import recover
+from harness.measuring.rework import CpuUse, records_again
 from harness.measuring.watched import Watched, link_twin
-from harness.model import FaultReport, FaultSpec
+from harness.model import Batch, BatchLog, FaultReport, FaultSpec
 from harness.rundir.store import Store
 from reports.sections.recovery import rows
 from tests.program.runner.test_run import fake_run
@@ -313,8 +314,13 @@ def test_each_fault_of_a_plan_answers_until_the_next():
     assert values(second)["catch_up_s"] == 9.0  # to what was usual before the first of them
 
 
+STEADY_CPU = CpuUse(np.array([0.0, END_S]), np.array([0.0, END_S]))  # one core all the time
+ADDED = replace(report(text="add-worker@t>=20s"), spec=FaultSpec("add-worker@t>=20s", "add-worker"))
+COUNTED = replace(KILLED, faults=(ADDED,), stops_s=(20.2,), cpu=STEADY_CPU, tasks_lost=2, records_again=4_000)
+
+
 def test_speed_is_withheld_where_counts_are_wrong_and_damage_is_not():
-    found = only(KILLED, withheld="no speed for a run that is FAIL").quantities
+    found = only(COUNTED, withheld="no speed for a run that is FAIL", twin=COUNTED).quantities
 
     for name in recovery.OF_SPEED:
         assert found[name].value is None
@@ -324,9 +330,7 @@ def test_speed_is_withheld_where_counts_are_wrong_and_damage_is_not():
 
 
 def test_every_quantity_has_its_words():
-    stopped = replace(KILLED, stops_s=(20.2,))
-
-    assert list(only(stopped).quantities) == list(recovery.WORDS)
+    assert list(only(COUNTED, twin=COUNTED).quantities) == list(recovery.WORDS)
 
 
 SECONDS_S = st.floats(0.0, END_S, allow_nan=False).map(lambda seconds: round(seconds, 3))
@@ -388,6 +392,54 @@ def test_a_drained_run_that_came_out_whole_was_never_said_to_have_not_come_back(
 
     for name in ("first_output_s", "catch_up_s"):
         assert name not in last.quantities or last.quantities[name].lack in (None, Lack.UNKNOWN), last.quantities[name]
+
+
+def test_cpu_is_counted_from_the_strike_to_the_end_and_compared_with_the_baseline_from_the_same_second_on():
+    used = CpuUse(np.array([0.0, STRUCK_S, END_S]), np.array([0.0, STRUCK_S, STRUCK_S + 2 * (END_S - STRUCK_S)]))
+    found = only(replace(KILLED, cpu=used), twin=replace(KILLED, cpu=STEADY_CPU)).quantities["cpu_s"]
+
+    assert found.value == pytest.approx(90.0)
+    assert found.over_twin == pytest.approx(45.0)
+    assert "cpu_s" not in only(replace(KILLED, cpu=used)).quantities  # nothing to compare with
+
+
+def test_what_ran_again_is_told_of_a_run_with_one_fault_only():
+    lost = replace(KILLED, tasks_lost=2, records_again=4_000)
+
+    assert (values(only(lost))["tasks_again"], values(only(lost))["records_again"]) == (2, 4_000)
+    assert values(only(replace(KILLED, tasks_lost=0)))["tasks_again"] == 0
+    two = recover(replace(lost, faults=(report(), report(struck_s=40.0, landed_s=40.5, over_s=48.0))))
+    assert all("tasks_again" not in each.quantities for each in two)
+
+
+def of_growth(backlog: np.ndarray, action: str = "add-worker"):
+    added = replace(report(text=f"{action}@t>=20s"), spec=FaultSpec(f"{action}@t>=20s", action))
+    return only(replace(KILLED, faults=(added,), backlog=backlog)).quantities.get("benefit_s")
+
+
+def test_the_time_to_benefit_is_that_until_less_is_due_than_before():
+    falling_behind = np.where(SECONDS <= 30, SECONDS * 500, 15_000 - (SECONDS - 30) * 1_000)
+    found = of_growth(np.maximum(falling_behind, 0.0))
+
+    assert found.value == pytest.approx(16.0)  # 10,000 were due at 20 s, and fewer from the second after 35 s on
+    assert "10,000 events" in found.note
+
+
+def test_there_is_no_benefit_without_a_backlog_before_or_if_it_only_grows():
+    idle, growing = of_growth(np.full(65, 100.0)), of_growth(SECONDS * 500)
+
+    assert (idle.value, idle.lack) == (None, Lack.UNKNOWN)
+    assert "nothing to gain" in idle.note
+    assert (growing.value, growing.lack) == (None, Lack.NEVER)
+    assert of_growth(SECONDS * 500, "kill") is None
+
+
+def test_records_of_replayed_batches_are_counted_once_each():
+    batches = tuple(Batch(n, {0: 100 * (n + 1), 1: 50 * (n + 1)}, 0, replayed=n in (1, 3)) for n in range(4))
+
+    assert records_again(BatchLog(batches, True, True)) == 300
+    assert records_again(BatchLog(batches, True, complete=False)) is None
+    assert records_again(None) is None
 
 
 def exposed(seen, sent, wrong_in_the_end=()):
