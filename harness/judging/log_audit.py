@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.schedule import Schedule
+from harness.evidence.grouping import repeated
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import FATE, Doubt, LogAudit, LogTable, Named, parts_of
 from harness.judging.record_balance import RecordBalance
@@ -104,6 +105,7 @@ class _Audit:
         self._marks = {mark.id: mark for mark in marks}
         self._often = dict.fromkeys(self._marks, 0)  # how often each is in the log
         self._balance = RecordBalance(schedule.total)
+        self._again = [np.zeros(0, dtype=np.int64)]  # ids of events with more than one record
 
     def _parts(self) -> Iterator[_Part]:
         """Yield the parts of the log, compared."""
@@ -145,9 +147,11 @@ class _Audit:
 
     def result(self) -> LogAudit:
         foreign, altered, found, removed = _Wrong(), _Wrong(), 0, 0
+        foreign_ids = [np.zeros(0, dtype=np.int64)]
         for part in self._parts():
             found += len(part.ids)
             foreign.add(part, ~part.ours)
+            foreign_ids.append(part.ids[~part.ours])
             altered.add(part, part.altered)
             removed += int(np.count_nonzero(part.columns.get(FATE, ())))
         lost, twice = _Unequal(self._reel), _Unequal(self._reel)
@@ -166,6 +170,11 @@ class _Audit:
             foreign=foreign.named(),
             altered=altered.named(),
             removed=removed,
+            again=np.unique(
+                np.concatenate(
+                    (*self._again, repeated(np.concatenate(foreign_ids)), np.array(doubled_marks, dtype=np.int64))
+                )
+            ),
         )
 
     def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
@@ -173,7 +182,10 @@ class _Audit:
         planned = self._reel.events(server, part.ids[rows] & INDEX_MASK)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: this id was never sent
         part.ours[rows] = own
-        self._balance.add(self._reel.places(part.ids[rows[own]]))
+        ids = part.ids[rows[own]]
+        places = self._reel.places(ids)
+        if len(again := self._balance.add(places)):
+            self._again.append(ids[np.isin(places, again)])
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **planned.content}

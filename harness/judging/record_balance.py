@@ -22,8 +22,8 @@ class RecordBalance:
         self._again = [np.zeros(0, dtype=np.int64)]  # places of further records
         self._odd, self._by = np.zeros((2, 0), dtype=np.int64)  # sorted places, and what their balance is besides
 
-    def add(self, places: Ints) -> None:
-        """Add a record for each of these places, in any order."""
+    def add(self, places: Ints) -> Ints:
+        """Add a record for each of these places, in any order. Return those that have more than one by now."""
         places = np.sort(places)
         is_first = np.diff(places, prepend=-1) != 0
         own = places[is_first]
@@ -32,7 +32,10 @@ class RecordBalance:
         if not was_seen.all():
             begins = np.flatnonzero(np.diff(byte, prepend=-1))
             self._seen[byte[begins]] |= np.bitwise_or.reduceat(bit, begins)
-        self._again += [some for some in (places[~is_first], own[was_seen]) if len(some)]
+        again = np.concatenate((places[~is_first], own[was_seen]))
+        if len(again):
+            self._again.append(again)
+        return again
 
     def plan(self, instead: Ints, copied: Ints) -> None:
         """Compare with the plan, after all records were added.
