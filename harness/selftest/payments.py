@@ -68,8 +68,8 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     paid_back = in_cells(even, oracle)
     said = folded(oracle, paid_back)
     nothing = tuple(sorted({*paid_back.cell.tolist()} - {*said}))
-    ledgers = {"tape_ledger": said, "log_ledger": said, "expectation": Expectation(said, said)}
-    evened = replace(honest, judged=judged(paid_back), **ledgers)
+    expected = Expectation(said, said)
+    evened = replace(honest, judged=judged(paid_back), tape_ledger=said, log_ledger=said, expectation=expected)
     yield "payments that are all paid back", replace(evened, observed=Observed(said, (), zeros=nothing))
     yield "the same, and no sum of them", replace(evened, observed=Observed(said, ()))
     yield "a refund twice", showing(of(np.sort(np.append(all_rows, first))))

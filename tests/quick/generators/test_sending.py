@@ -100,4 +100,6 @@ def test_an_event_is_sent_late_by_us_if_it_took_more_than_two_seconds():
         sends = sends.append_column("slot_hi", [ends])
         run: Any = SimpleNamespace(sends=sends, spec=SimpleNamespace(tape=ORDERLY))
 
-        assert set(facts._sent_late(run, events).tolist()) == {late}
+        part: Any = SimpleNamespace(events=events, dropped=np.arange(len(events)) % 2 == 0)
+
+        assert facts._Lags(run).of_dropped(part).tolist() == (part.dropped & late).tolist()
