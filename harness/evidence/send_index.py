@@ -45,4 +45,8 @@ class SentTimes:
         self._of_row = np.append(books.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.asarray(self._of_row[self._slices.of(ids)])
+        return np.asarray(self._of_row[self.rows(ids)])
+
+    def rows(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the row with each event's own slot; -1 if it was never recorded."""
+        return self._slices.of(ids)

@@ -30,7 +30,6 @@ from harness.evidence.observed import (
     adds_up,
     folded,
 )
-from harness.evidence.send_index import Slices
 from harness.judging import changed, contradictions, log_audit, progress_curve, verdict_file
 from harness.judging.changed import Changed
 from harness.judging.checks.case import RunFacts
@@ -149,13 +148,13 @@ class _Lags:
         if run.spec.tape.waits:
             lag_ms = np.where(intended_us > 0, lag_ms, 0)
         self._is_long = np.append(lag_ms > ROAD_MS, False)
-        self._slices = Slices(sends)
+        self._rows = run.sent_times.rows
 
     def of_dropped(self, part: Countable) -> Mask:
         """Select dropped events that are late because the generator sent them late."""
         result = part.dropped.copy()
         if result.any():
-            result[result] = self._is_long[self._slices.of(part.events.id[result])]
+            result[result] = self._is_long[self._rows(part.events.id[result])]
         return result
 
 

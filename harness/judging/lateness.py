@@ -85,7 +85,7 @@ class CountedLog:
     def _parts(self) -> Iterator[Countable]:
         names, own = [*dict.fromkeys([*NAMES.values(), *self._codec.decisive])], Newest()
         for read, before_ms in self._read(names, own):
-            counts = np.flatnonzero(np.isin(read["kind"], [*self._kinds]))
+            counts = np.flatnonzero(np.any([read["kind"] == kind for kind in self._kinds], axis=0))
             events, row = events_of({name: read[name][counts] for name in names}, self._oracle)
             seen_ms = before_ms[counts][row]
             self._newest.read_elsewhere(events.partition, seen_ms, self._missing_ms)
