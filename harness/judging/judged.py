@@ -16,7 +16,7 @@ from harness.evidence.ledger import Ledger
 from harness.evidence.observed import LogEvents, adds_up, folded, joined
 from workloads.base import Ints, Mask, Oracle
 
-MOST_HELD = 1 << 22  # events, of about 60 bytes: as many are kept after the first pass, more are read anew in each pass
+MOST_HELD = 1 << 20  # events, of about 60 bytes: as many are kept after the first pass, more are read anew in each pass
 
 
 @dataclass(frozen=True)
