@@ -6,8 +6,8 @@ The readers create these values, and the checks use them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from harness.evidence.checksums import Checksum
 from harness.evidence.column_buffer import Growing
 from harness.evidence.ledger import Expectation, Ledger
 from harness.model import KeptState
-from workloads.base import Columns, Ints, Mask, Oracle
+from workloads.base import Columns, Ints, Kind, Mask, Oracle
 
 # A log has this column only if a planned fault removed records from it: the state of each record by then.
 FATE = "fate"
@@ -107,6 +107,34 @@ class LogEvents:
         return int(np.count_nonzero(_begins(*(places if rows is None else (column[rows] for column in places)))))
 
 
+class OfEvents(Protocol):
+    """A dataclass with events, and columns with a row for each of them."""
+
+    @property
+    def events(self) -> LogEvents: ...
+
+
+_Part = TypeVar("_Part", bound=OfEvents)
+
+
+def joined(parts: Iterable[_Part]) -> _Part:
+    """Join at least one part, without keeping the parts in memory. What is no column is equal in all of them."""
+    columns: dict[str, Growing] = {}
+    last: list[_Part] = []
+
+    def events() -> Iterator[LogEvents]:
+        for part in parts:
+            for each in fields(part):  # type: ignore[arg-type]
+                if isinstance(column := getattr(part, each.name), np.ndarray):
+                    columns.setdefault(each.name, Growing()).add(column)
+            last[:] = [part]
+            yield part.events
+
+    whole = LogEvents.joined(events())
+    grown: dict[str, Any] = {name: column.finish() for name, column in columns.items()}
+    return replace(last[0], events=whole, **grown)  # type: ignore[type-var]
+
+
 def _begins(partition: NDArray[np.int16], offset: NDArray[np.integer[Any]]) -> Mask:
     begins = (offset[1:] != offset[:-1]) | (partition[1:] != partition[:-1])
     return np.append(np.ones(min(1, len(offset)), dtype=np.bool_), begins)
@@ -122,6 +150,13 @@ class NamedLate:
     windows: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
     # Pairs of a record and a watermark, sorted: late only for its cells that close by then.
     watermarks: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+
+
+def adds_up(oracle: Oracle) -> bool:
+    """Return True if the values of parts of the events add up to those of all. Only counts do: any other value may
+    depend on several events.
+    """
+    return not oracle.merges and all(value.kind is Kind.COUNT for value in oracle.values)
 
 
 def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledger:
@@ -150,6 +185,8 @@ class LogAudit:
     foreign: Named
     altered: Named
     removed: int = 0  # how many of them a planned fault removed from the log again
+    # The ids with more than one record, sorted.
+    again: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64), compare=False)
 
     @property
     def wrong(self) -> bool:

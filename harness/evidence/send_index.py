@@ -37,7 +37,16 @@ def send_rows(books: pa.Table, ids: NDArray[np.int64]) -> NDArray[np.int32]:
     return Slices(books).of(ids)
 
 
-def sent_us(books: pa.Table, ids: NDArray[np.int64], epoch_ms: int) -> NDArray[np.int64]:
-    """Return the earliest time at which each event was sent; 0: unknown. A copy counts as sent with its original."""
-    of_row = np.append(books.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
-    return np.asarray(of_row[send_rows(books, ids)])
+class SentTimes:
+    """The earliest time at which each event was sent; 0: unknown. A copy counts as sent with its original."""
+
+    def __init__(self, books: pa.Table, epoch_ms: int) -> None:
+        self._slices = Slices(books)
+        self._of_row = np.append(books.column("sent_us").to_numpy().astype(np.int64) + epoch_ms * 1000, 0)
+
+    def of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.asarray(self._of_row[self.rows(ids)])
+
+    def rows(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the row with each event's own slot; -1 if it was never recorded."""
+        return self._slices.of(ids)

@@ -4,7 +4,7 @@ count, and what the results were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -27,13 +27,14 @@ from harness.evidence.observed import (
     Named,
     Observed,
     Watched,
+    adds_up,
     folded,
 )
-from harness.evidence.send_index import send_rows, sent_us
-from harness.judging import changed, contradictions, lateness, log_audit, progress_curve, verdict_file
+from harness.judging import changed, contradictions, log_audit, progress_curve, verdict_file
 from harness.judging.changed import Changed
 from harness.judging.checks.case import RunFacts
-from harness.judging.lateness import Countable
+from harness.judging.judged import Judged, JudgedLog, all_of
+from harness.judging.lateness import Countable, CountedLog, never_closed
 from harness.judging.stored_run import LOG, OBSERVED, STATES, StoredRun
 from harness.kafka_log import recount
 from harness.metering import clock_steps
@@ -45,7 +46,7 @@ from harness.results.glitches import STRANGER, UNREADABLE
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
 from harness.util.texts import many, quoted
-from workloads.base import Kind, Oracle, Planned, Question
+from workloads.base import Kind, Mask, Oracle, Planned, Question
 from workloads.sentinels import MarkBlock, totals_of
 
 # Events sent this much after their intended time are late because of the harness: "inside the watermark" leaves two
@@ -75,24 +76,86 @@ class Compared:
     oracle: Oracle
     tape: Ledger
     log: Ledger
-    counted: Countable
-    is_open: NDArray[np.bool_]  # the events in cells that no watermark has closed
+    judged: JudgedLog
+    exact: bool
     expectation: Expectation
     change: Changed | None
+    unread: Ledger  # the events that a planned fault removed before the engine had processed them
 
 
-def _compared(run: StoredRun, log: LogTable, counted: Countable) -> Compared:
+def _compared(run: StoredRun, log: LogTable, counted: CountedLog) -> Compared:
     oracle, tape = run.oracle, by_the_tape(run, run.oracle, _expected(run))
-    in_log, change = _by_the_events_own_time(run, log, counted), None
+    judged, exact, change = _judged(run, oracle, counted.parts), counted.exact, None
+    in_log = None if run.spec.time == EVENT_TIME or run.in_totals else _by_the_events_own_time(run, log)
     if (asked := run.question) and (anew := run.countable_anew):
-        oracle = asked
-        tape += _asked_of_tape(run, asked)
-        in_log += folded(asked, anew.events)
-        counted, change = _changed(run, counted, anew)
-    events, claim = counted.events, run.claim
-    is_open = lateness.never_closed(events, run.spec.watermark_ms) if claim.final else _none_of(events)
-    expectation = _expectation(counted, is_open, oracle, counted.exact or claim.late == "keep")
-    return Compared(oracle, tape, in_log, counted, is_open, expectation, change)
+        in_log = (in_log or judged.fold(oracle, all_of)[0]) + folded(asked, anew.events)
+        oracle, tape = asked, tape + _asked_of_tape(run, asked)
+        mixed, change = _changed(run, counted.whole, anew)
+        judged, exact = _judged(run, asked, lambda: [mixed]), mixed.exact
+    choices = *_must_and_may(exact or run.claim.late == "keep"), _unread(log), all_of
+    must, may, unread, whole = judged.fold(oracle, *choices)
+    ledger = whole if in_log is None else in_log
+    return Compared(oracle, tape, ledger, judged, exact, Expectation(must, may), change, unread)
+
+
+def _by_the_events_own_time(run: StoredRun, log: LogTable) -> Ledger:
+    """Compute the cells to compare with the tape, which predicts the events' own times only."""
+    counted = CountedLog(log, None, run.spec, run.oracle, run.codec)
+    return _judged(run, run.oracle, counted.parts).fold(run.oracle, all_of)[0]
+
+
+def _must_and_may(known: bool) -> tuple[Callable[[Judged], Mask], Callable[[Judged], Mask]]:
+    """Select the events that make [must, may] of each cell.
+
+    Known: the events that were not dropped must be counted, and those that an earlier run of their batch had counted
+    may be. Unknown: every event that may be late may be missing. Cells that are still open need no result.
+    """
+    if known:
+        return lambda part: part.kept & ~part.is_open, lambda part: part.kept | part.counted_before
+    return lambda part: ~part.permitted & ~part.is_open, all_of
+
+
+def _judged(run: StoredRun, oracle: Oracle, parts: Callable[[], Iterable[Countable]]) -> JudgedLog:
+    """Add to the events that count what else is known of each."""
+    lags, watermark_ms = _Lags(run), run.spec.watermark_ms
+    newest_ms = max(int(part.events.time_ms.max(initial=0)) for part in parts()) if run.claim.final else None
+
+    def judged() -> Iterator[Judged]:
+        for part in parts():
+            events = part.events
+            yield Judged(
+                events=events,
+                batch=part.batch,
+                dropped=part.dropped,
+                counted_before=part.counted_before,
+                permitted=part.permitted,
+                sent_late=lags.of_dropped(part),
+                is_open=_none_of(events) if newest_ms is None else never_closed(events, newest_ms, watermark_ms),
+                sent_us=run.sent_times.of(events.id),
+            )
+
+    log = JudgedLog(judged)
+    return log if adds_up(oracle) else JudgedLog.of(*log)
+
+
+class _Lags:
+    """How late each slice of the load was sent. A backlog is old by design, and in order."""
+
+    def __init__(self, run: StoredRun) -> None:
+        sends = run.sends
+        intended_us = sends.column("intended_us").to_numpy()
+        lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
+        if run.spec.tape.waits:
+            lag_ms = np.where(intended_us > 0, lag_ms, 0)
+        self._is_long = np.append(lag_ms > ROAD_MS, False)
+        self._rows = run.sent_times.rows
+
+    def of_dropped(self, part: Countable) -> Mask:
+        """Select dropped events that are late because the generator sent them late."""
+        result = part.dropped.copy()
+        if result.any():
+            result[result] = self._is_long[self._rows(part.events.id[result])]
+        return result
 
 
 def _none_of(events: LogEvents) -> NDArray[np.bool_]:
@@ -105,8 +168,7 @@ def _read(run: StoredRun) -> RunFacts:
     store, spec, claim, unread = run.store, run.spec, run.claim, run.unread
     log, audit, doubt, countable = _of_log(run)
     compared = _compared(run, log, countable)
-    oracle, counted, expectation = compared.oracle, compared.counted, compared.expectation
-    events, dropped = counted.events, counted.dropped
+    oracle, expectation = compared.oracle, compared.expectation
     return RunFacts(
         spec=spec,
         epoch_ms=run.epoch_ms,
@@ -116,12 +178,7 @@ def _read(run: StoredRun) -> RunFacts:
         doubt=doubt,
         tape_ledger=compared.tape,
         log_ledger=compared.log,
-        events=events,
-        batch=counted.batch,
-        dropped=dropped,
-        permitted=counted.permitted,
-        sent_late=_sent_late(run, events) if dropped.any() else _none_of(events),
-        is_open=compared.is_open,
+        judged=compared.judged,
         expectation=expectation,
         observed=Observed(Ledger(), ()) if OBSERVED in unread else run.observed,
         results_unread=unread.get(OBSERVED, ""),
@@ -139,15 +196,14 @@ def _read(run: StoredRun) -> RunFacts:
         whole_batches=claim.whole_batches,
         batch_log=run.batch_log,
         named=run.named_late,
-        exact=counted.exact,
+        exact=compared.exact,
         faults=run.faults,
         engine=run.engine,
         certificate=run.certificate,
-        unread=folded(oracle, events, _unread(log, events) & ~dropped),
+        unread=compared.unread,
         unread_at=_places(log),
         aborted=_aborted(store, oracle),
         watched=None if run.in_totals else _watched(run),
-        sent_us=sent_us(run.sends, events.id, run.epoch_ms),
         told=progress_curve.read_progress(store),
         span_ms=progress_curve.span_ms(store),
         behind_ms=-clock_steps.ahead_ms(store)[0],
@@ -180,33 +236,13 @@ def _expiring(store: Store) -> tuple[Expiring, ...] | None:
     return tuple(Expiring(**each) for each in told) if told else None
 
 
-def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, Countable]:
+def _of_log(run: StoredRun) -> tuple[LogTable, LogAudit, Doubt, CountedLog]:
     """Return the log and what is derived from it. An unread log counts as empty."""
     if LOG not in run.unread:
-        return run.log, run.audit, run.doubt, run.countable
+        return run.log, run.audit, run.doubt, run.counted
     log = pa.table(recount.no_records(run.codec))
     audit = log_audit.compare(run.schedule, run.epoch_ms, log, run.marks)
-    return log, audit, Doubt(), lateness.countable(log, run.batch_log, run.spec, run.oracle, run.codec)
-
-
-def _by_the_events_own_time(run: StoredRun, log: LogTable, counted: Countable) -> Ledger:
-    """Compute the cells to compare with the tape, which predicts the events' own times only."""
-    if run.spec.time == EVENT_TIME or run.in_totals:
-        return folded(run.oracle, counted.events)
-    return folded(run.oracle, lateness.countable(log, None, run.spec, run.oracle, run.codec).events)
-
-
-def _expectation(counted: Countable, is_open: NDArray[np.bool_], oracle: Oracle, known: bool) -> Expectation:
-    """Compute [must, may] per cell.
-
-    Known: the events that were not dropped must be counted, and those that an earlier run of their batch had counted
-    may be. Unknown: every event that may be late may be missing. Cells that are still open need no result.
-    """
-    events, dropped = counted.events, counted.dropped
-    if known:
-        may = folded(oracle, events, ~dropped | counted.counted_before)
-        return Expectation(folded(oracle, events, ~dropped & ~is_open), may)
-    return Expectation(folded(oracle, events, ~counted.permitted & ~is_open), folded(oracle, events))
+    return log, audit, Doubt(), CountedLog(log, run.batch_log, run.spec, run.oracle, run.codec)
 
 
 def _asked_of_tape(run: StoredRun, question: Question) -> Ledger:
@@ -249,12 +285,17 @@ def _changed(run: StoredRun, old: Countable, new: Countable) -> tuple[Countable,
     )
 
 
-def _unread(log: LogTable, events: LogEvents) -> NDArray[np.bool_]:
-    """Select events that a planned fault removed before the engine had processed them."""
-    result = np.zeros(len(events), dtype=np.bool_)
-    for partition, offsets in _removed_unread(log):
-        result |= (events.partition == partition) & np.isin(events.offset, offsets)
-    return result
+def _unread(log: LogTable) -> Callable[[Judged], Mask]:
+    """Select kept events that a planned fault removed before the engine had processed them."""
+    removed = _removed_unread(log)
+
+    def choose(part: Judged) -> Mask:
+        result = _none_of(part.events)
+        for partition, offsets in removed:
+            result |= (part.events.partition == partition) & np.isin(part.events.offset, offsets)
+        return result & part.kept
+
+    return choose
 
 
 def _places(log: LogTable) -> str:
@@ -293,17 +334,6 @@ def _after_stop(run: StoredRun) -> AfterStop | None:
     if error or not run.store.last_value("stopped", "asked", bool):
         return AfterStop(error=error)
     return AfterStop(run.observed_after_stop)
-
-
-def _sent_late(run: StoredRun, events: LogEvents) -> NDArray[np.bool_]:
-    """Select events that are late because the generator sent them late. A backlog is old by design, and in order."""
-    sends = run.sends
-    intended_us = sends.column("intended_us").to_numpy()
-    lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
-    if run.spec.tape.waits:
-        lag_ms = np.where(intended_us > 0, lag_ms, 0)
-    row = send_rows(sends, events.id)
-    return np.asarray((row >= 0) & (np.append(lag_ms, 0)[row] > ROAD_MS))
 
 
 def _watched(run: StoredRun) -> Watched | None:

@@ -6,17 +6,14 @@ If an engine's report contradicts the fleet or the log, no figure that rests on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harness.judging.judged import Judged
+from harness.judging.lateness import rows_by_partition
 from harness.model import Progress
 from harness.util.texts import many
 from workloads.base import Ints
-
-Whole = NDArray[np.integer[Any]]
 
 CLOCKS_MS = 1000  # clocks of two processes differ by at most this
 
@@ -36,20 +33,15 @@ def beyond_the_log(told: Iterable[Progress], ends: Mapping[int, int]) -> str:
     return ""
 
 
-def of_the_load(told: Sequence[Progress], partition: Whole, offset: Whole, sent_us: Ints, behind_ms: int) -> str:
+def of_the_load(told: Sequence[Progress], judged: Iterable[Judged], behind_ms: int) -> str:
     """Return the line that is furthest ahead of the sent records; "" if there is none.
 
-    Rows are ordered by partition and offset. `sent_us` is the earliest time at which each was sent, 0 if unknown. The
-    engine's clock may be behind by `behind_ms`.
+    The engine's clock may be behind by `behind_ms`.
     """
     worst_ms, words = 0, ""
-    parts, begins = np.unique(partition, return_index=True)
-    for part, (begin, end) in zip(parts.tolist(), pairwise([*begins, len(partition)]), strict=True):
-        newest_us = np.maximum.accumulate(sent_us[begin:end])
-        for line in told:
-            rows = int(np.searchsorted(offset[begin:end], line.offsets.get(part, 0)))
-            told_ms = line.at_ms + behind_ms + CLOCKS_MS
-            ahead_ms = int(newest_us[rows - 1]) // 1000 - told_ms if rows else 0
+    for part, newest_us in sorted(_newest_us(told, judged).items()):
+        for line, sent_us in zip(told, newest_us.tolist(), strict=True):
+            ahead_ms = sent_us // 1000 - (line.at_ms + behind_ms + CLOCKS_MS)
             if ahead_ms > worst_ms:
                 worst_ms = ahead_ms
                 words = (
@@ -58,3 +50,18 @@ def of_the_load(told: Sequence[Progress], partition: Whole, offset: Whole, sent_
                     f"engine reports records that it can't have read, or its clock is behind by as much"
                 )
     return words
+
+
+def _newest_us(told: Sequence[Progress], judged: Iterable[Judged]) -> Mapping[int, Ints]:
+    """Return by partition, for each line, when the last of the records that it reports was sent; 0: it reports none."""
+    ends: dict[int, Ints] = {}
+    newest_us: dict[int, Ints] = {}
+    for each in judged if told else ():
+        for part, rows in rows_by_partition(each.events.partition).items():
+            if part not in ends:
+                ends[part] = np.unique([line.offsets.get(part, 0) for line in told])
+                newest_us[part] = np.zeros(len(ends[part]) + 1, dtype=np.int64)
+            first = np.searchsorted(ends[part], each.events.offset[rows], side="right")
+            np.maximum.at(newest_us[part], first, each.sent_us[rows])
+    of_lines = {part: np.searchsorted(own, [line.offsets.get(part, 0) for line in told]) for part, own in ends.items()}
+    return {part: np.maximum.accumulate(newest_us[part])[lines] for part, lines in of_lines.items()}

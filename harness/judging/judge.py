@@ -56,11 +56,11 @@ def conclude(case: RunFacts) -> Verdict:
     totals = {
         "planned": case.audit.planned,
         "in_log": case.audit.found,
-        "countable": case.events.records(),
+        "countable": case.census.records,
         "counted": case.only(case.observed.counts, COUNTS).total,
         "cells": len(case.expectation.may),
         "late_dropped": case.late_dropped,
-        "copies": case.events.records(case.copies & ~case.dropped),
+        "copies": case.census.copies,
     }
     return Verdict(
         outcome,

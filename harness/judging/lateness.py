@@ -7,16 +7,16 @@ The second may narrow the first, never widen it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.evidence.column_buffer import Growing
 from harness.evidence.grouping import narrow, spans
-from harness.evidence.observed import NO_BATCH, LogEvents, LogTable, NamedLate, parts_of, picked
+from harness.evidence.observed import NO_BATCH, LogEvents, LogTable, NamedLate, adds_up, joined, parts_of, picked
 from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun, FileSeam, Progress, RunSpec
 from harness.util.durations import seconds
 from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle
@@ -46,60 +46,87 @@ class Countable:
         return Countable(self.events.only(mask), *rows, self.exact, self.counted_before[mask])
 
 
-def countable(
-    log: LogTable,
-    batch_log: BatchLog | None,
-    spec: RunSpec,
-    oracle: Oracle,
-    codec: Codec,
-    *,
-    named: NamedLate | None = None,
-    missing_ms: int | None = None,
-    kinds: Collection[int] = (COUNTS,),
-) -> Countable:
-    """Select all events that count, and as far as known those that were dropped as late.
+class CountedLog:
+    """The events of a log that count, and as far as known those that were dropped as late: in parts, each of which is
+    read anew in each pass.
 
     `named`: those that the engine names, if there is no batch log. `missing_ms`: the newest time of an event that was
-    sent and is not in the log. `kinds`: kinds of records that may be in a cell.
+    sent and is not in the log. `kinds`: kinds of records that may be in a cell. `again`: selects those named events
+    that the engine may have read again, and counted.
     """
-    events, before_ms = _counted(log, oracle, codec, missing_ms, kinds)
-    before_ms -= min(watermarks_ms(spec))
-    late = before_ms >= events.closes_ms
-    del before_ms
-    gone = np.zeros(len(events), dtype=np.bool_)
-    before = gone
-    batch = batch_of(events, batch_log) if batch_log else np.broadcast_to(np.int32(NO_BATCH), len(events))
-    exact = batch_log is not None and batch_log.complete
-    if batch_log is not None and exact:
-        gone = dropped(events, batch, batch_log) & late
-        before = gone & counted_by(events, batch_log.earlier)
-    elif batch_log is None and named is not None and not named.lacks:
-        exact, gone = True, named_among(events, named, oracle.codes) & late
-    return Countable(events, late, gone, batch, exact, before)
 
+    def __init__(
+        self,
+        log: LogTable,
+        batch_log: BatchLog | None,
+        spec: RunSpec,
+        oracle: Oracle,
+        codec: Codec,
+        *,
+        named: NamedLate | None = None,
+        missing_ms: int | None = None,
+        kinds: Collection[int] = (COUNTS,),
+        again: Callable[[LogEvents], NDArray[np.bool_]] | None = None,
+    ) -> None:
+        self._log, self._batch_log, self._spec, self._oracle, self._codec = log, batch_log, spec, oracle, codec
+        self._named, self._missing_ms, self._kinds, self._again = named, missing_ms, kinds, again
+        is_named = named is not None and not named.lacks
+        self.exact = is_named if batch_log is None else batch_log.complete
 
-def _counted(
-    log: LogTable, oracle: Oracle, codec: Codec, missing_ms: int | None, kinds: Collection[int]
-) -> tuple[LogEvents, NDArray[np.int64]]:
-    """Select the events that count, with the newest event time that may have been read before each."""
-    names = [*dict.fromkeys([*NAMES.values(), *codec.decisive])]
-    before, newest = Growing(), Newest()
+    def parts(self) -> Iterable[Countable]:
+        """Return the parts. If the question needs all events at once, they are one part, which is kept."""
+        return self._parts() if adds_up(self._oracle) else [self.whole]
 
-    def parts() -> Iterator[LogEvents]:
-        for part in parts_of(log.select([*dict.fromkeys((*names, "kind"))])):
-            # All well-formed events, views or not: any of them may advance an engine's watermark.
+    @cached_property
+    def whole(self) -> Countable:
+        """All of them at once."""
+        return joined(self._parts())
+
+    def _parts(self) -> Iterator[Countable]:
+        names, own = [*dict.fromkeys([*NAMES.values(), *self._codec.decisive])], Newest()
+        for read, before_ms in self._read(names, own):
+            counts = np.flatnonzero(np.any([read["kind"] == kind for kind in self._kinds], axis=0))
+            events, row = events_of({name: read[name][counts] for name in names}, self._oracle)
+            seen_ms = before_ms[counts][row]
+            self._newest.read_elsewhere(events.partition, seen_ms, self._missing_ms)
+            yield self._known(events, seen_ms - min(watermarks_ms(self._spec)) >= events.closes_ms)
+
+    @cached_property
+    def _newest(self) -> Newest:
+        """The newest event time of each partition."""
+        newest = Newest()
+        for _ in self._read([*NAMES.values()], newest):
+            pass
+        return newest
+
+    def _read(self, names: Sequence[str], newest: Newest) -> Iterator[tuple[Columns, NDArray[np.int64]]]:
+        """Yield all well-formed events, views or not, because any of them may advance an engine's watermark; with the
+        newest time that may have been read of the own partition before each.
+        """
+        for part in parts_of(self._log.select([*dict.fromkeys((*names, "kind"))])):
             well_formed = (part["kind"] == COUNTS) | (part["kind"] == BESIDE)
             read = {name: picked(column, well_formed) for name, column in part.items()}
-            before_ms = newest.read(*(read[name] for name in ("partition", "event_id", "event_time_ms")))
-            counts = np.flatnonzero(np.isin(read["kind"], [*kinds]))
-            events, row = events_of({name: read[name][counts] for name in names}, oracle)
-            before.add(_picked(before_ms[counts], row))
-            yield events
+            yield read, newest.read(*(read[name] for name in ("partition", "event_id", "event_time_ms")))
 
-    events = LogEvents.joined(parts())
-    before_ms = before.finish()
-    newest.read_elsewhere(events.partition, before_ms, missing_ms)
-    return events, before_ms
+    def _known(self, events: LogEvents, late: NDArray[np.bool_]) -> Countable:
+        log, gone = self._batch_log, np.zeros(len(events), dtype=np.bool_)
+        batch = batch_of(events, log) if log else np.broadcast_to(np.int32(NO_BATCH), len(events))
+        before = gone
+        if log is not None and self.exact:
+            gone = dropped(events, batch, log) & late
+            before = gone & counted_by(events, log.earlier)
+        elif self._named is not None and self.exact:
+            gone = named_among(events, self._named, self._oracle.codes) & late
+        if log is None and self._again is not None and gone.any():
+            before = _some_of(gone, self._again(events.only(np.flatnonzero(gone))))
+        return Countable(events, late, gone, batch, self.exact, before)
+
+
+def _some_of(rows: NDArray[np.bool_], some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Select some of the selected rows."""
+    result = np.zeros(len(rows), dtype=np.bool_)
+    result[np.flatnonzero(rows)] = some
+    return result
 
 
 def _picked(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
@@ -115,9 +142,9 @@ def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]
     return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
 
 
-def never_closed(events: LogEvents, watermark_ms: int) -> NDArray[np.bool_]:
-    """Select events in cells that the newest event leaves open, given the declared lateness."""
-    return np.asarray(events.closes_ms > int(events.time_ms.max(initial=0)) - watermark_ms)
+def never_closed(events: LogEvents, newest_ms: int, watermark_ms: int) -> NDArray[np.bool_]:
+    """Select events in cells that the newest event of the log leaves open, given the declared lateness."""
+    return np.asarray(events.closes_ms > newest_ms - watermark_ms)
 
 
 def watermarks_ms(spec: RunSpec) -> list[int]:
@@ -143,7 +170,7 @@ class Newest:
     ) -> NDArray[np.int64]:
         """Add the next rows, ordered by partition and offset. Return for each the newest time of its own partition."""
         newest = np.where(ids >> INDEX_BITS == MARK_SERVER, NO_TIME, time_ms)
-        for p, rows in _parts(partition).items():
+        for p, rows in rows_by_partition(partition).items():
             own = newest[rows]
             own[0] = max(own[0], self._peaks.get(p, NO_TIME))
             np.maximum.accumulate(own, out=own)
@@ -155,12 +182,12 @@ class Newest:
     ) -> None:
         """After all rows are read, include the newest time of the other partitions, in place."""
         unseen = NO_TIME if missing_ms is None else missing_ms
-        for p, rows in _parts(partition).items():
+        for p, rows in rows_by_partition(partition).items():
             elsewhere = max((peak for other, peak in self._peaks.items() if other != p), default=NO_TIME)
             np.maximum(before_ms[rows], max(elsewhere, unseen), out=before_ms[rows])
 
 
-def _parts(partition: NDArray[np.int16]) -> dict[int, slice]:
+def rows_by_partition(partition: NDArray[np.int16]) -> dict[int, slice]:
     """Return the rows of each partition, which are adjacent."""
     starts = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist()] if len(partition) else []
     ends = [*starts[1:], len(partition)]
@@ -208,7 +235,7 @@ def _first_beyond(
     result = np.full(len(events), NO_BATCH, dtype=numbers.dtype)
     if not batches:
         return result
-    for p, rows in _parts(events.partition).items():
+    for p, rows in rows_by_partition(events.partition).items():
         ends = np.maximum.accumulate(np.array([each.get(p, 0) for each in ends_of], dtype=np.int64))
         result[rows] = numbers[np.searchsorted(ends, events.offset[rows], side="right")]
     return result

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.schedule import Schedule
+from harness.evidence.grouping import repeated
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import FATE, Doubt, LogAudit, LogTable, Named, parts_of
+from harness.judging.record_balance import RecordBalance
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER, Sentinel
-from workloads.base import COUNTS, NO_EVENT, Mask, Oracle
+from workloads.base import COUNTS, NO_EVENT, Ints, Mask, Oracle
 from workloads.registry import codec_of
 from workloads.sentinels import as_events
 
-FAR = 8  # if the range of ids is this many times their number, it is not counted as a range
 EXAMPLES = 20
 
 Columns = Mapping[str, NDArray[Any]]
@@ -79,10 +80,23 @@ class _Wrong:
         return _named(self._count, self._examples)
 
 
+class _Unequal:
+    """Events that are in the log too seldom, or too often: by how many records, and the first of them."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._reel = schedule
+        self.records, self.ids = 0, list[int]()
+
+    def add(self, places: Ints, times: Ints) -> None:
+        self.records += int(times.sum())
+        for place in places[times > 0][: EXAMPLES - len(self.ids)].tolist():
+            self.ids.append(self._reel.id_at(place))
+
+
 class _Audit:
     """One comparison, which reads the log once.
 
-    The count per event is one array over the whole tape, with two bytes each.
+    It counts the records of each event of the tape in a bit.
     """
 
     def __init__(self, schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> None:
@@ -90,9 +104,8 @@ class _Audit:
         self._log = log
         self._marks = {mark.id: mark for mark in marks}
         self._often = dict.fromkeys(self._marks, 0)  # how often each is in the log
-        self._balance = np.zeros(
-            schedule.total, dtype=np.int16
-        )  # records seen less records planned, in the tape's order
+        self._balance = RecordBalance(schedule.total)
+        self._again = [np.zeros(0, dtype=np.int64)]  # ids of events with more than one record
 
     def _parts(self) -> Iterator[_Part]:
         """Yield the parts of the log, compared."""
@@ -102,10 +115,7 @@ class _Audit:
                 self._audit_rows(server, part, rows)
             self._audit_marks(part)
             yield part
-        self._balance -= 1  # each slot sends its own event, except those that send a copy of an earlier one
-        instead, copied = self._reel.copies()
-        np.add.at(self._balance, self._reel.places(instead), 1)
-        np.add.at(self._balance, self._reel.places(copied), -1)
+        self._balance.plan(*map(self._reel.places, self._reel.copies()))
 
     def doubt(self, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
         missing, extra = _Tally(oracle), _Tally(oracle)
@@ -120,7 +130,7 @@ class _Audit:
         extra.add(*self._marked(doubled_marks))
         for block in self._reel.blocks():
             ids = block.id.astype(np.int64)
-            by = self._balance[self._reel.places(ids)].astype(np.int64)
+            by = self._balance.of(self._reel.places(ids))
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
             time_ms = block.event_time_rel_ms + self._epoch_ms
@@ -137,26 +147,34 @@ class _Audit:
 
     def result(self) -> LogAudit:
         foreign, altered, found, removed = _Wrong(), _Wrong(), 0, 0
+        foreign_ids = [np.zeros(0, dtype=np.int64)]
         for part in self._parts():
             found += len(part.ids)
             foreign.add(part, ~part.ours)
+            foreign_ids.append(part.ids[~part.ours])
             altered.add(part, part.altered)
             removed += int(np.count_nonzero(part.columns.get(FATE, ())))
-        balance = self._balance
-        lost, twice = np.flatnonzero(balance < 0), np.flatnonzero(balance > 0)
-        lost_ids, twice_ids = ([self._reel.id_at(int(index)) for index in some[:EXAMPLES]] for some in (lost, twice))
+        lost, twice = _Unequal(self._reel), _Unequal(self._reel)
+        for unequal, balance in self._balance.unequal():
+            lost.add(unequal, np.maximum(-balance, 0))
+            twice.add(unequal, np.maximum(balance, 0))
         missing_marks, doubled_marks = self._marks_in_doubt()
-        places = self._places_of([*lost_ids, *twice_ids, *doubled_marks])
-        missing = [*map(self._mark_named, missing_marks), *(self._planned_at(each, places[each]) for each in lost_ids)]
-        doubled = [f"{_text(each)} ({'; '.join(places[each])})" for each in (*doubled_marks, *twice_ids)]
+        places = self._places_of([*lost.ids, *twice.ids, *doubled_marks])
+        missing = [*map(self._mark_named, missing_marks), *(self._planned_at(each, places[each]) for each in lost.ids)]
+        doubled = [f"{_text(each)} ({'; '.join(places[each])})" for each in (*doubled_marks, *twice.ids)]
         return LogAudit(
             planned=self._reel.total + len(self._marks),
             found=found,
-            missing=_named(len(missing_marks) - int(balance[lost].sum(dtype=np.int64)), missing),
-            doubled=_named(len(doubled_marks) + int(balance[twice].sum(dtype=np.int64)), doubled),
+            missing=_named(len(missing_marks) + lost.records, missing),
+            doubled=_named(len(doubled_marks) + twice.records, doubled),
             foreign=foreign.named(),
             altered=altered.named(),
             removed=removed,
+            again=np.unique(
+                np.concatenate(
+                    (*self._again, repeated(np.concatenate(foreign_ids)), np.array(doubled_marks, dtype=np.int64))
+                )
+            ),
         )
 
     def _audit_rows(self, server: int, part: _Part, rows: NDArray[np.intp]) -> None:
@@ -164,7 +182,10 @@ class _Audit:
         planned = self._reel.events(server, part.ids[rows] & INDEX_MASK)
         own = ~planned.duplicate  # a slot that sends a copy has no event of its own: this id was never sent
         part.ours[rows] = own
-        _count(self._balance, self._reel, part.ids[rows[own]])
+        ids = part.ids[rows[own]]
+        places = self._reel.places(ids)
+        if len(again := self._balance.add(places)):
+            self._again.append(ids[np.isin(places, again)])
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
         expected = {"event_time_ms": time_ms, **planned.content}
@@ -220,19 +241,6 @@ class _Audit:
 
 def _place(columns: Columns, row: np.intp) -> str:
     return f"partition {columns['partition'][row]}, offset {columns['offset'][row]}"
-
-
-def _count(balance: NDArray[np.int16], schedule: Schedule, ids: NDArray[np.int64]) -> None:
-    """Add one for each of these events of one server. Their ids are close together, except for much later ones."""
-    if not len(ids):
-        return
-    first = ids.min()
-    if ids.max() - first > FAR * len(ids):
-        np.add.at(balance, schedule.places(ids), 1)
-        return
-    often = np.bincount(ids - first)
-    seen = np.flatnonzero(often)
-    balance[schedule.places(first + seen)] += often[seen].astype(np.int16)
 
 
 class _Tally:

@@ -17,7 +17,8 @@ from harness.model import Required, RunSpec
 from harness.util.texts import many
 
 if TYPE_CHECKING:
-    from harness.judging.checks.case import RunFacts
+    from harness.judging.judged import Judged
+from harness.judging.checks.case import RunFacts
 
 MIB = 1 << 20
 LONG_MS = 10_000  # an event with this lateness was delayed for long
@@ -66,13 +67,18 @@ def in_a_second(spec: RunSpec) -> float:
 
 
 def _late(case: RunFacts) -> str:
-    return "" if case.permitted.any() else "no event came after the watermark"
+    return "" if case.census.permitted else "no event came after the watermark"
 
 
 def _delayed(case: RunFacts) -> str:
-    sent_ms = case.sent_us // 1000
-    longest_ms = int((sent_ms - case.events.time_ms).max(initial=0, where=sent_ms > 0))
+    longest_ms = max(map(_longest_ms, case.judged), default=0)
     return "" if longest_ms >= LONG_MS else f"the latest event was {longest_ms / 1000:.1f} s late"
+
+
+def _longest_ms(part: Judged) -> int:
+    """Return the longest time from an event's own time until it was sent."""
+    sent_ms = part.sent_us // 1000
+    return int((sent_ms - part.events.time_ms).max(initial=0, where=sent_ms > 0))
 
 
 def _outgrown(case: RunFacts) -> str:
@@ -103,8 +109,9 @@ def _processed_ms(case: RunFacts, at_ms: int) -> int:
     if told is None:
         return 0
     ends = np.array([told.offsets.get(partition, 0) for partition in range(case.spec.tape.partitions)])
-    times_ms = case.events.time_ms[case.events.offset < ends[case.events.partition]]
-    return int(np.ptp(times_ms)) if len(times_ms) else 0
+    events = (part.events for part in case.judged)
+    done = [times_ms for each in events if len(times_ms := each.time_ms[each.offset < ends[each.partition]])]
+    return max(int(each.max()) for each in done) - min(int(each.min()) for each in done) if done else 0
 
 
 def _backlog(case: RunFacts) -> str:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from generators.schedule import Schedule
 from harness.engines import checkpoints, late, progress
 from harness.evidence.changed_query import asked_of
-from harness.evidence.observed import Doubt, Edits, LogAudit, NamedLate, Observed, State
-from harness.evidence.send_index import send_rows, sent_us
+from harness.evidence.observed import Doubt, Edits, LogAudit, LogEvents, NamedLate, Observed, State
+from harness.evidence.send_index import SentTimes, send_rows
 from harness.judging import digests, log_audit, times, verdict_file
-from harness.judging.lateness import Countable, countable, read_again, restarts
+from harness.judging.lateness import Countable, CountedLog, Restart, read_again, restarts
 from harness.judging.questions import keys_of, other_question
 from harness.model import (
     EVENT_TIME,
@@ -236,6 +236,11 @@ class StoredRun:
         return self.store.read_table("sends.parquet")
 
     @cached_property
+    def sent_times(self) -> SentTimes:
+        """When each event was sent."""
+        return SentTimes(self.sends, self.epoch_ms)
+
+    @cached_property
     def samples(self) -> pa.Table:
         """The polls of the results during the run."""
         return self.store.read_table("samples.parquet")
@@ -324,28 +329,38 @@ class StoredRun:
         )
 
     @cached_property
-    def countable(self) -> Countable:
+    def counted(self) -> CountedLog:
         """The events for verdict and latency, at the time by which they count."""
         own_time = self.in_totals or self.spec.time == EVENT_TIME
         log = self.log if own_time else times.retimed(self.log.table(), self.spec.time, self.batch_log)
-        newest_ms, oracle, codec = self.doubt.newest_ms, self.oracle, self.codec
-        found = countable(log, self.batch_log, self.spec, oracle, codec, named=self.named_late, missing_ms=newest_ms)
-        return found if self.batch_log else replace(found, counted_before=self._maybe_counted(found))
+        return CountedLog(
+            log,
+            self.batch_log,
+            self.spec,
+            self.oracle,
+            self.codec,
+            named=self.named_late,
+            missing_ms=self.doubt.newest_ms,
+            again=self._maybe_counted,
+        )
 
-    def _maybe_counted(self, found: Countable) -> NDArray[np.bool_]:
+    @property
+    def countable(self) -> Countable:
+        """All of these events at once."""
+        return self.counted.whole
+
+    def _maybe_counted(self, named: LogEvents) -> NDArray[np.bool_]:
         """Select events that the engine named as dropped but may have read again after a restart, and counted."""
+        return read_again(named, self.sent_times.of(named.id), self._restarts)
+
+    @cached_property
+    def _restarts(self) -> list[Restart]:
         starts_ms = self.store.values("started", "at_ms", int)[1:]
-        rows = np.flatnonzero(found.dropped) if starts_ms else np.empty(0, dtype=np.intp)
-        result = np.zeros(len(found.events), dtype=np.bool_)
-        if len(rows):
-            named = found.events.only(rows)
-            told = [*progress.stored(self.store.path / progress.FILE)]
-            result[rows] = read_again(named, sent_us(self.sends, named.id, self.epoch_ms), restarts(starts_ms, told))
-        return result
+        return restarts(starts_ms, [*progress.stored(self.store.path / progress.FILE)]) if starts_ms else []
 
     def let_go_of_events(self) -> None:
         """Free the events, which take more memory than everything else. The next access computes them again."""
-        self.__dict__.pop("countable", None)
+        self.__dict__.pop("counted", None)
 
     @cached_property
     def countable_anew(self) -> Countable | None:
@@ -354,7 +369,8 @@ class StoredRun:
             return None
         kinds, newest_ms = (COUNTS, BESIDE), self.doubt.newest_ms
         question, codec = self.question, self.codec
-        return countable(self.log, self.batch_log, self.spec, question, codec, missing_ms=newest_ms, kinds=kinds)
+        log = CountedLog(self.log, self.batch_log, self.spec, question, codec, missing_ms=newest_ms, kinds=kinds)
+        return log.whole
 
     def _rows(self, name: str) -> list[Row]:
         table = self.store.read_table(name)

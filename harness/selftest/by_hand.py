@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from harness.evidence import checksums
 from harness.evidence.checksums import Checksum
+from harness.evidence.grouping import repeated
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import NO_BATCH, LogAudit, LogEvents, Named, Observed, Watched, folded
 from harness.judging.checks.case import RunFacts
+from harness.judging.judged import Judged, JudgedLog
 from harness.model import (
     Certificate,
     Disorder,
@@ -122,27 +124,41 @@ def told(log: LogEvents) -> tuple[Progress, ...]:
     )
 
 
+COLUMNS = frozenset(each.name for each in fields(Judged))
+
+
+def judged(log: LogEvents, **columns: Any) -> JudgedLog:
+    """Return events that were sent at their event time, and of which none was late; but for these columns."""
+    none = np.zeros(len(log), dtype=np.bool_)
+    of_events: dict[str, Any] = {
+        "batch": np.full(len(log), NO_BATCH),
+        "sent_us": log.time_ms * 1000,
+        **dict.fromkeys(("dropped", "counted_before", "permitted", "sent_late", "is_open"), none),
+    }
+    return JudgedLog.of(Judged(log, **(of_events | columns)))
+
+
+def changed(case: RunFacts, **changes: Any) -> RunFacts:
+    """Return a case with other facts, or other columns of its events."""
+    columns = {name: changes.pop(name) for name in COLUMNS & changes.keys()}
+    return replace(case, judged=case.judged.but(**columns), **changes) if columns else replace(case, **changes)
+
+
 def case(log: LogEvents | None = None, **changes: Any) -> RunFacts:
     """Return a case whose events are sent at their event time, done within a second and visible after a third
     of one.
     """
     log = events() if log is None else log
     right = ledger(log)
-    none = np.zeros(len(log), dtype=np.bool_)
     honest = RunFacts(
         spec=SPEC,
         epoch_ms=EPOCH_MS,
         oracle=ORACLE,
         sent=len(log),
-        audit=LogAudit(len(log), len(log), Named(), Named(), Named(), Named()),
+        audit=LogAudit(len(log), len(log), Named(), Named(), Named(), Named(), again=repeated(log.id)),
         tape_ledger=right,
         log_ledger=right,
-        events=log,
-        batch=np.full(len(log), NO_BATCH),
-        dropped=none,
-        permitted=none,
-        sent_late=none,
-        is_open=none,
+        judged=judged(log),
         expectation=Expectation(right, right),
         observed=Observed(right, (), sums(log)),
         drops_late=False,
@@ -156,11 +172,10 @@ def case(log: LogEvents | None = None, **changes: Any) -> RunFacts:
         engine=EngineReport("drained", "all done"),
         certificate=VALID,
         watched=watched(log, log.time_ms),
-        sent_us=log.time_ms * 1000,
         told=told(log),
         span_ms=(EPOCH_MS - 60_000, EPOCH_MS + 600_000),
     )
-    return replace(honest, **changes)
+    return changed(honest, **changes)
 
 
 KILL = FaultSpec("kill@c3:batch=3", "kill", When("point", "c3", 3))

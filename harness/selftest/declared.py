@@ -15,8 +15,9 @@ from harness.evidence.ledger import Expectation
 from harness.evidence.observed import STAMPED, LogEvents, NamedLate, Observed, folded
 from harness.judging import lateness, times
 from harness.judging.checks.case import RunFacts
+from harness.judging.lateness import CountedLog
 from harness.model import RunSpec, TapeSpec
-from harness.selftest.by_hand import EPOCH_MS, SPEC, case
+from harness.selftest.by_hand import EPOCH_MS, SPEC, case, judged
 from harness.util.seeded_draws import Lane
 from workloads.base import COUNTS, Ints, Oracle
 from workloads.registry import codec_of, oracle_of
@@ -83,20 +84,14 @@ def run_with_old(spec: RunSpec, old_ms: Ints, names: Names) -> RunFacts:
     placed, row = lateness.events_of(sent, oracle)
     gone = placed.closes_ms <= newest_ms[row]
     named = names(placed.record[gone], oracle.codes.fields(placed.cell[gone]), newest_ms[row][gone])
-    known = lateness.countable(log, None, spec, oracle, codec_of(spec.tape), named=named)
+    known = CountedLog(log, None, spec, oracle, codec_of(spec.tape), named=named).whole
     kept, whole = folded(oracle, known.events, ~known.dropped), folded(oracle, known.events)
     return replace(
         honest_run(spec),
         oracle=oracle,
-        events=known.events,
+        judged=judged(known.events, dropped=known.dropped, permitted=known.permitted, batch=known.batch),
         tape_ledger=whole,
         log_ledger=whole,
-        dropped=known.dropped,
-        permitted=known.permitted,
-        batch=known.batch,
-        sent_late=np.zeros(len(known.events), dtype=np.bool_),
-        is_open=np.zeros(len(known.events), dtype=np.bool_),
-        sent_us=known.events.time_ms * 1000,
         expectation=Expectation(kept, kept),
         observed=Observed(folded(oracle, known.events, ~gone), ()),
         drops_late=True,

@@ -11,6 +11,7 @@ import numpy as np
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import Observed, folded
 from harness.judging.checks.case import RunFacts
+from harness.selftest.by_hand import changed
 from harness.selftest.declared import Events, claims_order, events, honest_run, of_question, once, swapped
 from harness.selftest.pattern_model import Payment, matches
 from workloads.declared.codec import column_of
@@ -89,7 +90,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
 
     late = np.isin(log.id, [answers[some], late_one])
     kept = folded(oracle, log, ~late)
-    drops = replace(
+    drops = changed(
         honest,
         permitted=late,
         dropped=late,
@@ -104,7 +105,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     yield "the same, and a match of a payment that it dropped", replace(drops, observed=Observed(right, ()))
     yield (
         "matches of an engine that does not name what it dropped",
-        replace(drops, dropped=np.zeros(len(log), dtype=np.bool_), exact=False),
+        changed(drops, dropped=np.zeros(len(log), dtype=np.bool_), exact=False),
     )
 
 

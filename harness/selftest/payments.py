@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from harness.evidence.ledger import Expectation
 from harness.evidence.observed import LogEvents, Observed, folded
 from harness.judging.checks.case import RunFacts
+from harness.selftest.by_hand import judged
 from harness.selftest.declared import EVENTS, Events, events, honest_run, in_cells, of_question, once
 from workloads.base import Oracle
 from workloads.declared.codec import column_of
@@ -67,7 +68,8 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     paid_back = in_cells(even, oracle)
     said = folded(oracle, paid_back)
     nothing = tuple(sorted({*paid_back.cell.tolist()} - {*said}))
-    evened = replace(honest, events=paid_back, tape_ledger=said, log_ledger=said, expectation=Expectation(said, said))
+    expected = Expectation(said, said)
+    evened = replace(honest, judged=judged(paid_back), tape_ledger=said, log_ledger=said, expectation=expected)
     yield "payments that are all paid back", replace(evened, observed=Observed(said, (), zeros=nothing))
     yield "the same, and no sum of them", replace(evened, observed=Observed(said, ()))
     yield "a refund twice", showing(of(np.sort(np.append(all_rows, first))))

@@ -77,6 +77,7 @@ from harness.selftest.by_hand import (
     WINDOW_MS,
     case,
     cell,
+    changed,
     dated,
     events,
     ledger,
@@ -434,7 +435,7 @@ def _self_named(*, forgets: int = 0, adds: int = 0, early: int = 0, window: int 
     permitted = ~np.isin(log.record, log.record[gone][:early])
     dropped = lateness.named_among(log, named, CODES) & permitted
     kept = ledger(log, ~dropped)
-    return replace(
+    return changed(
         whole,
         dropped=dropped,
         permitted=permitted,

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import NO_BATCH, LogEvents, Observed, Watched, folded
+from harness.evidence.observed import LogEvents, Observed, Watched, folded
 from harness.judging import times
 from harness.judging.checks.case import RunFacts
-from harness.selftest.by_hand import EPOCH_MS
+from harness.selftest.by_hand import EPOCH_MS, judged
 from harness.selftest.declared import EVENTS, EVERY_MS, Events, events, honest_run, in_cells, of_question, once
 from workloads.base import Kind
 from workloads.declared.codec import column_of
@@ -140,20 +140,14 @@ def _dropped_by_their_own_time(honest: RunFacts, sent: Events) -> Iterator[tuple
     """Make the job drop events that are older than those around them, but in time for their windows."""
     is_old = sent["event_id"] % EACH_LATE == EACH_LATE - 1
     log = in_cells({**sent, times.OWN: sent[times.OWN] - LATE_MS * is_old}, honest.oracle)
-    whole, none = folded(honest.oracle, log), np.zeros(len(log), dtype=np.bool_)
+    whole = folded(honest.oracle, log)
     kept = folded(honest.oracle, log, log.id % EACH_LATE != EACH_LATE - 1)
     changed = replace(
         honest,
-        events=log,
+        judged=judged(log, sent_us=(EPOCH_MS + EVERY_MS * log.id) * 1000),
         tape_ledger=whole,
         log_ledger=whole,
         expectation=Expectation(whole, whole),
         observed=Observed(kept, ()),
-        batch=np.full(len(log), NO_BATCH),
-        dropped=none,
-        permitted=none,
-        sent_late=none,
-        is_open=none,
-        sent_us=(EPOCH_MS + EVERY_MS * log.id) * 1000,
     )
     yield "rides that come late are dropped", changed

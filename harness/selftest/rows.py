@@ -10,6 +10,7 @@ import numpy as np
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH, LogEvents, Observed, Watched
 from harness.judging.checks.case import RunFacts
+from harness.selftest.by_hand import changed
 from harness.selftest.declared import honest_run, of_question, once
 from workloads.base import NULL, Ints
 from workloads.text_values import text_value
@@ -24,7 +25,7 @@ ASKED = replace(spec, tape=replace(spec.tape, campaigns=CAMPAIGNS))
 def planted() -> Iterator[tuple[str, RunFacts]]:
     plain = honest_run(ASKED)
     batch = plain.events.id // BATCH
-    honest = replace(plain, whole_batches=True, batch=batch, watched=_seen(plain.events, batch))
+    honest = changed(plain, whole_batches=True, batch=batch, watched=_seen(plain.events, batch))
     right, log, codes = honest.log_ledger, honest.events, honest.oracle.codes
     names = [value.name for value in honest.oracle.values]
     event = int(log.id[len(log) // 2])
@@ -51,7 +52,7 @@ def planted() -> Iterator[tuple[str, RunFacts]]:
     half = replace(honest, watched=_seen(log, batch, np.where((batch == 2) & late, HALF_LATER_MS, 0)))
     yield "half a batch that a reader saw", half
     yield "the same, where whole batches are not claimed", replace(half, whole_batches=False)
-    yield "a claim of whole batches, and no batches are known", replace(honest, batch=np.full(len(log), NO_BATCH))
+    yield "a claim of whole batches, and no batches are known", changed(honest, batch=np.full(len(log), NO_BATCH))
 
 
 def _swapped(right: Ledger, log: LogEvents, case: RunFacts) -> Ledger:

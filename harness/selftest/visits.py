@@ -16,6 +16,7 @@ from harness.evidence.observed import STAMPED, NamedLate, Observed, folded
 from harness.judging import times
 from harness.judging.checks.case import RunFacts
 from harness.model import EVENT_TIME, RunSpec, Time
+from harness.selftest.by_hand import changed
 from harness.selftest.declared import (
     EVENTS,
     Events,
@@ -111,7 +112,7 @@ def _sessions() -> Iterator[tuple[str, RunFacts]]:
     first, second = _two_of_one_visitor(pages, honest.oracle)
     is_open = honest.events.cell == pages[-1]
     must = right - Ledger({pages[-1]: right.count(pages[-1])})
-    by_closing = replace(honest, is_open=is_open, expectation=Expectation(must, right))
+    by_closing = changed(honest, is_open=is_open, expectation=Expectation(must, right))
 
     yield "sessions, all of them right", honest
     longest = max(pages, key=right.count)

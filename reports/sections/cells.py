@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -109,4 +110,4 @@ def _marks(case: RunFacts, row: Mapping[int, int]) -> Iterator[cells.Mark]:
 
 
 def _dropped(case: RunFacts) -> Mapping[int, int]:
-    return Counter(case.events.cell[case.dropped].tolist())
+    return Counter(chain.from_iterable(part.events.cell[part.dropped].tolist() for part in case.judged))

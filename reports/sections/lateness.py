@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness.evidence.observed import LogTable, parts_of
 from harness.evidence.send_index import Slices
+from harness.judging.judged import JudgedLog
 from harness.util.texts import many
 from reports.evidence import Evidence
 from reports.figures import lateness
@@ -44,13 +45,18 @@ def section(evidence: Evidence) -> Section:
 
 def ages_of(evidence: Evidence) -> lateness.Ages:
     log, booked, case = evidence.log, Booked(evidence.sends, evidence.epoch_ms), evidence.case
-    dropped = case.events.only(case.dropped)
-    ids, time_ms = (column[dropped.begins_record] for column in (dropped.id, dropped.time_ms))
     return lateness.Ages(
         lateness.Tally.of(_sent(log, booked)),
-        lateness.Tally.of([booked.ages_ms(ids, time_ms)]),
+        lateness.Tally.of(_dropped(case.judged, booked)),
         evidence.spec.watermark_ms,
     )
+
+
+def _dropped(judged: JudgedLog, booked: Booked) -> Iterator[Ints]:
+    for part in judged:
+        events = part.events.only(part.dropped)
+        begins = events.begins_record
+        yield booked.ages_ms(events.id[begins], events.time_ms[begins])
 
 
 def _sent(log: LogTable, booked: Booked) -> Iterator[Ints]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.evidence.grouping import repeated
 from harness.evidence.ledger import Difference, Expectation, Ledger
 from harness.evidence.observed import (
     NO_BATCH,
@@ -28,9 +27,10 @@ from harness.evidence.observed import (
     State,
     Watched,
     folded,
-    picked,
 )
+from harness.judging.census import Census, census_of
 from harness.judging.changed import Changed
+from harness.judging.judged import JudgedLog
 from harness.model import (
     Backfill,
     BatchLog,
@@ -46,7 +46,7 @@ from harness.model import (
     Witness,
 )
 from harness.util.texts import many, when_of_load
-from workloads.base import NEVER, NULL, Kind, Oracle
+from workloads.base import NEVER, NULL, Kind, Mask, Oracle
 
 EXAMPLES = 5
 NOBODY_LOOKED = "the results were not polled during the run"
@@ -65,12 +65,7 @@ class RunFacts:
     audit: LogAudit
     tape_ledger: Ledger
     log_ledger: Ledger
-    events: LogEvents
-    batch: NDArray[np.integer[Any]]
-    dropped: NDArray[np.bool_]
-    permitted: NDArray[np.bool_]
-    sent_late: NDArray[np.bool_]
-    is_open: NDArray[np.bool_]  # of final results: the event's window was never closed
+    judged: JudgedLog  # the events that count
     expectation: Expectation
     observed: Observed
     drops_late: bool
@@ -84,7 +79,6 @@ class RunFacts:
     engine: EngineReport
     certificate: Certificate
     watched: Watched | None
-    sent_us: Ints  # when each event was sent, at the earliest; 0: unknown
     told: tuple[Progress, ...]  # the engine's own progress lines
     span_ms: tuple[int, int] | None = None  # the time of the run, by its history and the machine's clock
     behind_ms: int = 0  # the most by which the machine's clock, which the engine uses, was behind the run's
@@ -114,6 +108,28 @@ class RunFacts:
     expiring: tuple[Expiring, ...] | None = ()  # None: not measured, as in runs of an older version
     retention_ms: int = 0  # how long the manifest says that results are kept; 0: forever
     named: NamedLate | None = None  # None: the engine does not name dropped events
+
+    # All events at once, to search for the cause of an error.
+
+    @property
+    def events(self) -> LogEvents:
+        return self.judged.whole.events
+
+    @property
+    def batch(self) -> NDArray[np.integer[Any]]:
+        return self.judged.whole.batch
+
+    @property
+    def dropped(self) -> Mask:
+        return self.judged.whole.dropped
+
+    @property
+    def permitted(self) -> Mask:
+        return self.judged.whole.permitted
+
+    @property
+    def sent_us(self) -> Ints:
+        return self.judged.whole.sent_us
 
     @property
     def not_read(self) -> str:
@@ -178,7 +194,7 @@ class RunFacts:
         surely in time give a bound.
         """
         depend = any(value.kind in (Kind.MATCH, Kind.RANKED) for value in self.oracle.values)
-        return depend and self.drops_late and not self.exact and bool(self.permitted.any())
+        return depend and self.drops_late and not self.exact and bool(self.census.permitted)
 
     def differences_of(self, kinds: Collection[Kind]) -> list[Difference]:
         such = self.are(np.array([each.cell for each in self.differences], dtype=np.int64), kinds)
@@ -214,11 +230,20 @@ class RunFacts:
         return self.oracle.codes.one(number * self.oracle.groups + group, field)
 
     @cached_property
+    def census(self) -> Census:
+        """What is counted of all events."""
+        first = self.oracle.groups
+        return census_of(
+            self.judged,
+            self.audit.again,
+            lambda cells: self.are(cells, {Kind.COUNT}),
+            lambda cells: np.asarray(self.oracle.codes.keys(cells) < first),
+        )
+
+    @property
     def counts_of_event(self) -> int:
         """The largest number of cells that count one event: more than one if windows overlap."""
-        counted = self.are(self.events.cell, {Kind.COUNT})
-        _, times = np.unique(self.events.record[counted], return_counts=True)
-        return int(times.max(initial=1))
+        return self.census.counts_of_event
 
     def is_empty(self, cell: int) -> bool:
         """Return True if no event of the log may have been counted in the cell. A sum of 0 may include many events."""
@@ -232,7 +257,7 @@ class RunFacts:
         sums = any(value.kind is Kind.SUM for value in self.oracle.values)
         if not sums or self.results_unread or self.log_unread or self.oracle.merges:
             return []
-        surely = ~self.dropped & ~self.is_open & (~self.permitted | (self.exact or not self.drops_late))
+        surely = ~self.dropped & ~self.judged.whole.is_open & (~self.permitted | (self.exact or not self.drops_late))
         cells = np.unique(self.events.cell[surely])
         known = {*self.allowed.may, *self.observed.counts, *self.observed.zeros, *self.unsure}
         return [cell for cell in cells[self.are(cells, {Kind.SUM})].tolist() if cell not in known]
@@ -282,7 +307,7 @@ class RunFacts:
 
     def _closed(self, ledger: Ledger) -> Ledger:
         """Remove cells that were never closed: they hold sentinel events only."""
-        return _without(ledger, {*self.events.cell[self.is_open].tolist()})
+        return _without(ledger, self.census.open_cells)
 
     @property
     def lacking(self) -> list[Difference]:
@@ -293,20 +318,11 @@ class RunFacts:
     @property
     def late_dropped(self) -> int:
         """How many events were dropped: exact if the fate of each is known, else from the cells' deficits."""
-        return self.events.records(self.dropped) if self.exact else -sum(d.surplus for d in self.left_out)
+        return self.census.dropped_records if self.exact else -sum(d.surplus for d in self.left_out)
 
     def fold(self, rows: NDArray[np.bool_]) -> Ledger:
         """Compute the cells' values from these events."""
         return folded(self.oracle, self.events, rows)
-
-    @property
-    def copies(self) -> NDArray[np.bool_]:
-        """Select the second and later records of an event: the tape plans some, and each one counts."""
-        if not len(repeated(picked(self.events.id, self.events.begins_record))):  # usual
-            return np.zeros(len(self.events), dtype=np.bool_)
-        _, first, of_event = np.unique(self.events.id, return_index=True, return_inverse=True)
-        record = self.events.record
-        return np.asarray(record != record[first][of_event])
 
     def cell_name(self, cell: int) -> str:
         return self.oracle.name(cell, self.epoch_ms)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence.changed_query import CutoverRule
-from harness.evidence.grouping import numbered, rows_of_groups
 from harness.evidence.observed import Watched
 from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
@@ -89,15 +88,19 @@ def _sent_by(case: RunFacts, code: Ints, at_us: Ints) -> Ints:
     if not len(code):
         return np.zeros(0, dtype=np.int64)
     begun_us = int(at_us.min())
-    width = int(max(case.sent_us.max(initial=0), at_us.max())) - begun_us + 1
-    known, cell = numbered(case.events.cell)
-    wanted = np.searchsorted(known, code)
-    wanted[np.append(known, NOWHERE)[wanted] != code] = NOWHERE
-    result = np.zeros(len(code), dtype=np.int64)
-    for cells, rows in rows_of_groups(cell, len(known)):
-        keys = np.sort(cell[rows].astype(np.int64) * width + np.maximum(case.sent_us[rows] - begun_us, 0))
-        asked = np.flatnonzero((wanted >= cells.start) & (wanted < cells.stop))
-        begin = wanted[asked] * width
-        until = np.searchsorted(keys, begin + (at_us[asked] - begun_us), side="right")
-        result[asked] = until - np.searchsorted(keys, begin, side="left")
+    width = int(at_us.max()) - begun_us + 2  # the last moment is that of all events that were sent later
+    known, cell = np.unique(code, return_inverse=True)
+    order = np.lexsort((at_us, cell))
+    keys = (cell * width + (at_us - begun_us))[order]
+    bounds = np.searchsorted(keys, np.arange(len(known) + 1) * width)
+    sent = np.zeros(len(keys), dtype=np.int64)  # by the first row that counts them
+    for part in case.judged:
+        place = np.searchsorted(known, part.events.cell)
+        asked = np.flatnonzero(np.append(known, NOWHERE)[place] == part.events.cell)
+        place, since_us = place[asked], np.clip(part.sent_us[asked] - begun_us, 0, width - 1)
+        first = np.searchsorted(keys, place * width + since_us)
+        sent += np.bincount(first[first < bounds[place + 1]], minlength=len(sent))
+    so_far = np.append(0, np.cumsum(sent))
+    result = np.empty(len(keys), dtype=np.int64)
+    result[order] = so_far[1:] - so_far[bounds[cell[order]]]
     return result

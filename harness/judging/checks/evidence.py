@@ -42,6 +42,5 @@ def _told_ahead(case: RunFacts) -> list[str]:
     """Ignore lines with times outside the run, which `stale` reports."""
     begun_ms, ended_ms = case.span_ms or (0, NEVER)
     told = [line for line in case.told if begun_ms <= line.at_ms <= ended_ms]
-    log = case.events
-    words = impossible_progress.of_the_load(told, log.partition, log.offset, case.sent_us, case.behind_ms)
+    words = impossible_progress.of_the_load(told, case.judged, case.behind_ms)
     return [words] if words else []

@@ -33,7 +33,7 @@ def check(case: RunFacts) -> CheckResult:
         return CheckResult("late", Outcome.UNKNOWN, sentence, count=count, blame="producer or Kafka")
     if not case.exact and (cause := explained.by_restart(case)):
         return _lost(case, cause)
-    ours = case.events.records(case.dropped & case.sent_late)
+    ours = sum(part.events.records(part.dropped & part.sent_late) for part in case.judged)
     only_ours = count - ours <= limit
     blame: Blame = (
         "generator" if only_ours else "plan" if case.spec.tape.disorder.reach_ms > case.spec.watermark_ms else "engine"
@@ -73,7 +73,7 @@ def _lost(case: RunFacts, cause: str) -> CheckResult:
 def _how_known(case: RunFacts, count: int) -> str:
     if not case.exact:
         return f" (inferred from what the cells lack: {_why_inferred(case)})"
-    cells = int((case.oracle.codes.keys(case.events.cell[case.dropped]) < case.oracle.groups).sum())
+    cells = case.census.dropped_of_first
     several = f" ({cells:,} times: each is late for a window by itself)" if cells > count else ""
     how = "explained by the watermark of its batch" if case.batch_log else "named by the engine itself"
     return f"{several}, each {how}" if count else ""

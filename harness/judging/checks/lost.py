@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from harness.evidence.ledger import Difference, Ledger
+from harness.judging import census
 from harness.judging.checks import explained, removed, reruns, seam
 from harness.judging.checks.case import RunFacts, failed
 from harness.judging.checks.kinds import COUNTS, TIMES
@@ -68,9 +71,9 @@ def _cause(case: RunFacts, short: list[Difference]) -> str:
 
 def _copies(case: RunFacts, short: list[Difference]) -> str:
     """A job that removes duplicates is wrong here, because each record of the log counts."""
-    rows = case.copies & ~case.dropped
-    if not rows.any():
+    if not case.census.copies:
         return ""
+    rows = np.concatenate([is_copy & part.kept for part, is_copy in census.copies(case.judged, case.audit.again)])
     copies = case.only(case.fold(rows), COUNTS)
     if not copies.total or copies != Ledger((d.cell, -d.surplus) for d in short):
         return ""

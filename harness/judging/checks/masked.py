@@ -69,9 +69,12 @@ def _counted_right(case: RunFacts) -> list[int]:
 
 
 def _expected(case: RunFacts) -> dict[int, Checksum]:
-    kept = ~case.dropped
-    sums = checksums.by_cell(case.events.cell[kept], case.events.id[kept])
-    return {cell: sums.get(cell, Checksum()) for cell in case.expectation.may}
+    sums = dict.fromkeys(case.expectation.may, Checksum())
+    for part in case.judged:
+        for cell, its in checksums.by_cell(part.events.cell[part.kept], part.events.id[part.kept]).items():
+            if cell in sums:
+                sums[cell] += its
+    return sums
 
 
 def _witness(case: RunFacts, cell: int, expected: Checksum) -> Witness:

@@ -54,8 +54,10 @@ class Dip:
 def check(case: RunFacts) -> CheckResult:
     if case.watched is None:
         return nobody_looked("non-monotonic", case)
-    asked = case.are(case.watched.cell, GROWING) & ~early.impossible(case, case.watched)
-    dips = _dips(case.watched, asked)
+    growing = case.are(case.watched.cell, GROWING)
+    dips = _dips(case.watched, growing)
+    if dips:  # a value that is no count may have made them
+        dips = _dips(case.watched, growing & ~early.impossible(case, case.watched))
     causes = [f for f in case.faults if f.landed and _takes_back(f)]
     bare = [dip for dip in dips if not any(_explains(fault, dip) for fault in causes)]
     if bare:

@@ -103,9 +103,8 @@ def _explained_then(case: RunFacts, codes: NDArray[np.int64]) -> NDArray[np.bool
     """Select cells with events that later ones took out of the results. A session may have merged with an earlier one:
     until then, each of its events could be the first. And what had a place may have lost it.
     """
-    if case.oracle.merges:
-        return np.isin(codes, case.events.cell)
-    return case.are(codes, {Kind.RANKED}) & np.isin(codes, case.events.cell)
+    may_leave = np.ones(len(codes), dtype=np.bool_) if case.oracle.merges else case.are(codes, {Kind.RANKED})
+    return may_leave & np.isin(codes, case.events.cell) if may_leave.any() else may_leave
 
 
 def _visit(case: RunFacts, seen: Watched, rows: NDArray[np.intp]) -> Glitch:

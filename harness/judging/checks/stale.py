@@ -20,17 +20,16 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.evidence.grouping import numbered, spans
 from harness.judging.checks.case import EXAMPLES, Ints, RunFacts, failed, first_rows, nobody_looked
 from harness.judging.checks.kinds import GROWING
-from harness.judging.lateness import watermarks_ms
+from harness.judging.judged import Judged
+from harness.judging.lateness import rows_by_partition, watermarks_ms
 from harness.model import CheckResult, Outcome, Progress, Witness
 from harness.util.texts import many
 from workloads.base import NEVER as NEVER_CLOSES
@@ -121,19 +120,23 @@ def _first_right(case: RunFacts) -> tuple[Ints, Ints]:
 
 def _told_ms(case: RunFacts, codes: Ints) -> Ints:
     """Return for each cell when the engine first reported it as done and closed; NEVER if it did not."""
-    known, cell = numbered(case.events.cell)
-    done, closing = np.zeros((2, len(known)), dtype=np.int64)
-    steps = _steps(case)
-    for rows, done_ms in _done_ms(case, steps):
-        np.maximum.at(done, cell[rows], done_ms)
-    for rows in reversed([*spans(len(cell))]):  # backwards, so that the first event of each cell wins
-        closing[cell[rows][::-1]] = case.events.closes_ms[rows][::-1]
-    place = np.searchsorted(known, codes)
-    place[np.append(known, -1)[place] != codes] = len(known)
-    told, closes_ms = np.append(done, 0)[place], np.append(closing, NEVER_CLOSES)[place]
+    order = np.argsort(codes)
+    known, steps = codes[order], _steps(case)
+    done, closes_ms = np.zeros(len(known), dtype=np.int64), np.full(len(known), NEVER_CLOSES)
+    is_known = np.zeros(len(known), dtype=np.bool_)  # when it closes
+    for part in case.judged:
+        place = np.searchsorted(known, part.events.cell)
+        rows = np.flatnonzero(np.append(known, -1)[place] == part.events.cell)
+        place = place[rows]
+        np.maximum.at(done, place, _done_ms(steps, part)[rows])
+        new = np.flatnonzero(~is_known[place])[::-1]  # backwards, so that the first event of each cell wins
+        closes_ms[place[new]] = part.events.closes_ms[rows[new]]
+        is_known[place] = True
     closed = _closed_ms(case, steps, np.unique(closes_ms))
-    both = [max(ms, closed[closes]) for ms, closes in zip(told.tolist(), closes_ms.tolist(), strict=True)]
-    return np.array(both, dtype=np.int64)
+    both = [max(ms, closed[closes]) for ms, closes in zip(done.tolist(), closes_ms.tolist(), strict=True)]
+    told_ms = np.empty(len(codes), dtype=np.int64)
+    told_ms[order] = both
+    return told_ms
 
 
 @dataclass(frozen=True)
@@ -143,11 +146,13 @@ class _Steps:
     lines: Sequence[Progress]
     at_ms: Ints
     shown_ms: Ints  # and NEVER, for events beyond the last line
+    _ends: dict[int, Ints] = field(default_factory=dict)  # by partition, where each line ends
 
     def of(self, partition: int, offsets: NDArray[np.integer[Any]]) -> Ints:
         """Return for each offset the first line that covers it."""
-        ends = np.maximum.accumulate([line.offsets.get(partition, 0) for line in self.lines])
-        return np.searchsorted(ends, offsets, side="right")
+        if partition not in self._ends:
+            self._ends[partition] = np.maximum.accumulate([line.offsets.get(partition, 0) for line in self.lines])
+        return np.searchsorted(self._ends[partition], offsets, side="right")
 
 
 def _steps(case: RunFacts) -> _Steps:
@@ -157,20 +162,13 @@ def _steps(case: RunFacts) -> _Steps:
     return _Steps(lines, np.array(at_ms, dtype=np.int64), np.array([*shown_ms, NEVER], dtype=np.int64))
 
 
-def _done_ms(case: RunFacts, steps: _Steps) -> Iterator[tuple[slice, Ints]]:
-    """Yield the latest time at which the engine first reported each event as done, but not before it was sent.
-
-    Each part holds a limited number of events of one partition.
-    """
-    for partition, rows in _parts(case):
-        told_ms = steps.shown_ms[steps.of(partition, case.events.offset[rows])]
-        yield rows, np.maximum(told_ms, case.sent_us[rows] // 1000)
-
-
-def _parts(case: RunFacts) -> Iterator[tuple[int, slice]]:
-    for partition, begin, end in _partitions(case):
-        for some in spans(end - begin):
-            yield partition, slice(begin + some.start, begin + some.stop)
+def _done_ms(steps: _Steps, part: Judged) -> Ints:
+    """Return when the engine first reported each event as done, at the latest, but not before it was sent."""
+    done_ms = part.sent_us // 1000
+    for partition, rows in rows_by_partition(part.events.partition).items():
+        shown_ms = steps.shown_ms[steps.of(partition, part.events.offset[rows])]
+        np.maximum(done_ms[rows], shown_ms, out=done_ms[rows])
+    return done_ms
 
 
 def _a_step_later_ms(lines: Sequence[Progress], words_ms: Sequence[int]) -> Iterator[int]:
@@ -196,13 +194,6 @@ def _was_skipped(lines: Sequence[Progress], number: int) -> bool:
     return not line.rows and has_moved
 
 
-def _partitions(case: RunFacts) -> Iterator[tuple[int, int, int]]:
-    """Yield each partition with its range of rows."""
-    partition = case.events.partition
-    bounds = [0, *(np.flatnonzero(np.diff(partition)) + 1).tolist(), len(partition)]
-    return ((int(partition[begin]), begin, end) for begin, end in pairwise(bounds) if begin < end)
-
-
 def _closed_ms(case: RunFacts, steps: _Steps, closes_ms: Ints) -> dict[int, int]:
     """Return for each closing time when the engine had processed, in every partition, an event that closes such a
     window.
@@ -213,11 +204,12 @@ def _closed_ms(case: RunFacts, steps: _Steps, closes_ms: Ints) -> dict[int, int]
     # By partition and by how many of the (sorted) closing times an event covers: the earliest time at which one was
     # done.
     earliest: dict[int, Ints] = {}
-    for rows, done_ms in _done_ms(case, steps):
-        partition = int(case.events.partition[rows.start])
-        closing = np.searchsorted(moments_ms + held_ms, case.events.time_ms[rows], side="right")
-        own = earliest.setdefault(partition, np.full(len(moments_ms) + 1, NEVER, dtype=np.int64))
-        np.minimum.at(own, closing, done_ms)
+    for part in case.judged:
+        done_ms, time_ms = _done_ms(steps, part), part.events.time_ms
+        for partition, rows in rows_by_partition(part.events.partition).items():
+            closing = np.searchsorted(moments_ms + held_ms, time_ms[rows], side="right")
+            own = earliest.setdefault(partition, np.full(len(moments_ms) + 1, NEVER, dtype=np.int64))
+            np.minimum.at(own, closing, done_ms[rows])
     last = np.zeros(len(moments_ms), dtype=np.int64) if earliest else np.full(len(moments_ms), NEVER, dtype=np.int64)
     for own in earliest.values():
         last = np.maximum(last, np.minimum.accumulate(own[:0:-1])[::-1])
@@ -229,15 +221,16 @@ def _closed_ms(case: RunFacts, steps: _Steps, closes_ms: Ints) -> dict[int, int]
 
 def _newest_ms(case: RunFacts, steps: _Steps) -> NDArray[np.int64]:
     """Return by partition and line the largest time of the events that the line is the first to cover."""
-    numbers = {partition: number for number, partition in enumerate(np.unique(case.events.partition).tolist())}
     # One column more, for events beyond the last line. An event that is reported before it is sent belongs to the first
     # line after that.
-    newest = np.full((len(numbers), len(steps.lines) + 1), -1, dtype=np.int64)
-    for partition, rows in _parts(case):
-        sent = np.searchsorted(steps.at_ms, case.sent_us[rows] // 1000)
-        first = np.maximum(steps.of(partition, case.events.offset[rows]), sent)
-        np.maximum.at(newest[numbers[partition]], first, case.events.time_ms[rows])
-    return newest[:, :-1]
+    newest: dict[int, NDArray[np.int64]] = {}
+    for part in case.judged:
+        sent = np.searchsorted(steps.at_ms, part.sent_us // 1000)
+        for partition, rows in rows_by_partition(part.events.partition).items():
+            own = newest.setdefault(partition, np.full(len(steps.lines) + 1, -1, dtype=np.int64))
+            first = np.maximum(steps.of(partition, part.events.offset[rows]), sent[rows])
+            np.maximum.at(own, first, part.events.time_ms[rows])
+    return np.array([newest[partition][:-1] for partition in sorted(newest)]).reshape(len(newest), len(steps.lines))
 
 
 def _shaken(case: RunFacts, steps: _Steps) -> frozenset[int]:

@@ -62,7 +62,7 @@ def unknown(case: RunFacts) -> str:
         return f"it was stored but could not be read: {case.states_unread}"
     if not case.states:
         return "no batch finished while its state could be copied"
-    if not case.exact and case.permitted.any():
+    if not case.exact and case.census.permitted:
         return "no file names the events that were dropped as late, so the expected state is unknown"
     return ""
 

@@ -7,8 +7,6 @@ itself shows here. That is UNKNOWN, because the harness' own evidence is bad.
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness.judging.checks.case import RunFacts
 from harness.judging.checks.kinds import COUNTS
 from harness.model import CheckResult, Outcome
@@ -23,13 +21,10 @@ def check(case: RunFacts) -> CheckResult:
     counted, late = case.only(case.observed.counts, COUNTS).total, _late(case)
     wrong_cells = case.differences_of(COUNTS)
     lost, double = (sum(abs(d.surplus) for d in wrong_cells if (d.surplus > 0) is more) for more in (False, True))
-    rows = case.are(case.events.cell, COUNTS)
-    counts, countable = int(rows.sum()), case.events.records(rows)
+    census = case.census
+    counts, countable = census.counts, census.counting_records
     other = case.audit.found - countable
-    unclosed = case.is_open & rows
-    untold = int(unclosed.sum()) - sum(
-        case.observed.counts.count(cell) for cell in {*case.events.cell[unclosed].tolist()}
-    )
+    untold = census.open_counts - sum(case.observed.counts.count(cell) for cell in census.open_count_cells)
     parts = (
         f"{counted:,} counted",
         f"{late:,} late",
@@ -52,19 +47,20 @@ def _sum(*parts: str) -> str:
 
 def _late(case: RunFacts) -> int:
     """Count how often an event was too late for a cell that counts it."""
-    return int((case.dropped & case.are(case.events.cell, COUNTS)).sum()) if case.exact else case.late_dropped
+    return case.census.dropped_counts if case.exact else case.late_dropped
 
 
 def _expected_is_what_the_log_holds(case: RunFacts) -> list[str]:
-    is_counted = case.are(case.events.cell, COUNTS)
+    census, known = case.census, case.exact or not case.drops_late
     may, must = (case.only(each, COUNTS).total for each in (case.expectation.may, case.expectation.must))
-    countable, dropped, permitted = (
-        int(np.count_nonzero(rows)) for rows in (is_counted, case.dropped & is_counted, case.permitted & is_counted)
+    dropped, still_open = (
+        (census.dropped_counts, census.kept_open_counts)
+        if known
+        else (census.permitted_counts, census.in_time_open_counts)
     )
-    known = case.exact or not case.drops_late
     # An earlier run of the same batch may have counted some of the dropped events.
-    is_open = case.is_open & is_counted & ~(case.dropped if known else case.permitted)
-    least = countable - (dropped if known else permitted) - int(np.count_nonzero(is_open))
+    countable = census.counts
+    least = countable - dropped - still_open
     if must == least and must <= may <= countable:
         return []
     return [

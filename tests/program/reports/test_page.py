@@ -33,6 +33,7 @@ from harness.judging.stored_run import StoredRun
 from harness.model import CheckResult, Outcome, RunSpec, UsageError
 from harness.rundir.store import Store
 from harness.selftest import cheat
+from harness.selftest.by_hand import changed
 from harness.util.text_tables import left_out, markdown
 from reports import command_flags, run_page
 from reports.evidence import Evidence
@@ -487,7 +488,7 @@ def test_events_that_were_dropped_are_marked_and_their_cells_stay_right():
     honest = cases.case()
     dropped = honest.dropped.copy()
     dropped[:2] = True
-    grid = cells.grid_of(replace(honest, dropped=dropped))
+    grid = cells.grid_of(changed(honest, dropped=dropped))
 
     assert {mark.kind for mark in grid.marks} == {"late-dropped"}
     assert grid.present.sum() == len(honest.expectation.may)

@@ -23,7 +23,7 @@ from harness.kafka_log import recount
 from harness.model import BatchLog, FaultReport, HarnessError, KafkaAddress, Progress, SinkClaim
 from harness.rundir.store import Store
 from harness.runner.world.topic import TopicLog
-from harness.selftest.by_hand import ORACLE, cell
+from harness.selftest.by_hand import ORACLE, cell, judged
 from harness.services.kafka_cluster import BROKERS, EmbeddedCluster
 from tests.quick.cases import SPEC
 from tests.quick.faults.test_faults_kafka import MANIFEST, TOTAL, Engine, ScriptedChild, ScriptedLog
@@ -239,9 +239,9 @@ def test_the_judge_knows_what_was_removed_unread_and_where():
     zero = np.zeros(3, dtype=np.int64)
     events = LogEvents(np.array([0, 0, 1], dtype=np.int16), np.array([0, 2, 0]), zero, zero, zero, zero)
 
-    assert facts._unread(log, events).tolist() == [False, True, False]
+    assert facts._unread(log)(judged(events).whole).tolist() == [False, True, False]
     assert facts._places(log) == "partition 0 offsets 1 to 2"
-    assert not facts._unread(log.drop_columns([observed.FATE]), events).any()
+    assert not facts._unread(log.drop_columns([observed.FATE]))(judged(events).whole).any()
 
 
 def test_the_judge_knows_what_was_aborted(tmp_path):

@@ -15,6 +15,7 @@ from generators.disorder import PRESETS
 from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.observed import LogEvents
+from harness.evidence.send_index import SentTimes
 from harness.judging import facts
 from harness.measuring.latency.sending import Sending
 from harness.model import INDEX_BITS, MARK_SERVER, TapeSpec
@@ -98,6 +99,9 @@ def test_an_event_is_sent_late_by_us_if_it_took_more_than_two_seconds():
         sent_us = pc.add(books.column("intended_us"), lag_us)
         sends = books.set_column(books.column_names.index("sent_us"), "sent_us", sent_us)
         sends = sends.append_column("slot_hi", [ends])
-        run: Any = SimpleNamespace(sends=sends, spec=SimpleNamespace(tape=ORDERLY))
+        times = SentTimes(sends, EPOCH_MS)
+        run: Any = SimpleNamespace(sends=sends, sent_times=times, spec=SimpleNamespace(tape=ORDERLY))
 
-        assert set(facts._sent_late(run, events).tolist()) == {late}
+        part: Any = SimpleNamespace(events=events, dropped=np.arange(len(events)) % 2 == 0)
+
+        assert facts._Lags(run).of_dropped(part).tolist() == (part.dropped & late).tolist()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from generators.schedule import Schedule
 from harness.evidence.changed_query import CutoverRule, QueryChange, asked_of
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH, LogEvents
+from harness.evidence.send_index import SentTimes
 from harness.faults.registry import parse
 from harness.judging import changed, facts
 from harness.judging.changed import Changed
@@ -35,6 +37,9 @@ LONG, SHORT = 20, 10
 # Partition, time, and whether the old question and the new one count it.
 Event = tuple[int, int, bool, bool]
 EVENTS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 60), st.booleans(), st.booleans()), max_size=25)
+
+
+SENT = ("intended_us", "sent_us")
 
 
 def counted(events: list[Event], which: int, window: int) -> Countable:
@@ -222,7 +227,11 @@ def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatc
     events = [(0, 1, True, True), (0, 15, True, False), (0, 17, True, True), (1, 3, False, True)]
     old, new = (counted(events, which, SHORT) for which in (2, 3))
     fault = parse(f"change-job(counts=click, means={means.value})@now")
+    books = pa.table({name: pa.array([], pa.int64()) for name in ("server", "slot_lo", "slot_hi", *SENT)})
     run: Any = SimpleNamespace(
+        sends=books,
+        sent_times=SentTimes(books, 0),
+        in_totals=False,
         oracle=ORACLE,
         question=ORACLE,
         countable_anew=new,
@@ -230,8 +239,9 @@ def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatc
         claim=SinkClaim("default", "keep", "none"),
         spec=ASKED,
     )
-    log: Any = None
-    found = facts._compared(run, log, old)
+    log: Any = pa.table({})
+    whole: Any = SimpleNamespace(parts=lambda: [old], whole=old, exact=old.exact)
+    found = facts._compared(run, log, whole)
 
     right = {rule: Ledger(totals(changed.by_rule(rule, old, new, (2, 0)))) for rule in (means, CutoverRule.ANEW)}
     assert found.expectation.may == found.expectation.must == right[means]

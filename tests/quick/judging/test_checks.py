@@ -35,7 +35,7 @@ from harness.model import (
     Witness,
 )
 from harness.selftest import drive, payments, planted, rides
-from harness.selftest.by_hand import CODES, SUMS, cell, dated, ledger, watched
+from harness.selftest.by_hand import CODES, SUMS, cell, changed, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.base import Kind
 from workloads.registry import oracle_of
@@ -599,7 +599,7 @@ def test_a_loss_of_all_that_may_have_been_late_is_told_with_the_names_that_are_m
     lost = case(observed=Observed(HONEST.log_ledger - Ledger({code: count}), ()), **told)
 
     assert "late.jsonl does not name it" in result("lost", lost).sentence
-    assert "late.jsonl" not in result("lost", replace(lost, permitted=HONEST.permitted)).sentence
+    assert "late.jsonl" not in result("lost", changed(lost, permitted=HONEST.permitted)).sentence
 
 
 def test_the_longest_pause_between_two_polls_is_not_held_against_the_engine():

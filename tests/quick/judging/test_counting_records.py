@@ -6,10 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.schedule import Schedule
 from harness.evidence.observed import LogEvents
-from harness.judging import log_audit
-from tests.quick.cases import SPEC
 
 
 def log_events(partition, offset):
@@ -25,15 +22,3 @@ def test_rows_of_one_record_count_once(places, data):
 
     assert events.records() == len(set(places))
     assert events.records(rows) == len({place for place, own in zip(places, rows, strict=True) if own})
-
-
-@given(st.lists(st.integers(0, 99), min_size=1, max_size=40), st.booleans())
-def test_events_of_a_server_are_counted_near_to_each_other_and_far_apart(slots, far):
-    schedule = Schedule(SPEC.tape)
-    slots = [slot * (schedule.server_total(0) // 100 if far else 1) for slot in slots]
-    ids = np.array(slots, dtype=np.int64)
-    balance, plain = (np.zeros(schedule.total, dtype=np.int16) for _ in range(2))
-    log_audit._count(balance, schedule, ids)
-    np.add.at(plain, schedule.places(ids), 1)
-
-    assert balance.tolist() == plain.tolist()

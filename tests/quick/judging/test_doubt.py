@@ -14,7 +14,8 @@ from generators.encode import Encoder
 from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.observed import Doubt
-from harness.judging import lateness, log_audit
+from harness.judging import log_audit
+from harness.judging.lateness import CountedLog
 from harness.model import Batch, BatchLog, FaultSpec, RunSpec, TapeSpec
 from tests.quick.workloads.test_oracle import EPOCH_MS, Sent, log_of, messages_of
 from workloads.registry import codec_of, oracle_of
@@ -136,7 +137,7 @@ def test_a_log_of_batches_with_a_gap_says_of_no_event_that_it_was_dropped(comple
     behind_ms = EPOCH_MS + 3_000
     batches = BatchLog((Batch(0, {0: 9999, 1: 9999}, behind_ms),), drops_late=True, complete=complete)
 
-    found = lateness.countable(log, batches, late, oracle_of(late), codec_of(late.tape))
+    found = CountedLog(log, batches, late, oracle_of(late), codec_of(late.tape)).whole
 
     assert found.permitted.any()
     assert (found.exact, bool(found.dropped.any())) == (complete, complete)

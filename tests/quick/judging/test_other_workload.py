@@ -14,9 +14,10 @@ from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import Observed, Watched, folded
-from harness.judging import checks, lateness, log_audit
+from harness.judging import checks, log_audit
 from harness.judging.checks.case import RunFacts
 from harness.judging.judge import conclude
+from harness.judging.lateness import CountedLog
 from harness.kafka_log import recount
 from harness.model import Outcome, TapeSpec
 from harness.selftest import by_hand
@@ -51,11 +52,10 @@ def log_of(spec) -> pa.Table:
 
 def honest() -> RunFacts:
     oracle, log = oracle_of(SPEC), log_of(SPEC)
-    counted = lateness.countable(log, None, SPEC, oracle, codec_of(TAPE))
+    counted = CountedLog(log, None, SPEC, oracle, codec_of(TAPE)).whole
     events, marks = counted.events, Ledger.of(totals_of(oracle, codec_of(TAPE), MARKS))
     right = folded(oracle, events)
     planned = oracle.settle(oracle.plan(Schedule(TAPE).blocks()), EPOCH_MS)
-    none = np.zeros(len(events), dtype=np.bool_)
     empty = np.zeros(0, dtype=np.int64)
     return replace(
         by_hand.case(),
@@ -65,16 +65,10 @@ def honest() -> RunFacts:
         audit=log_audit.compare(Schedule(TAPE), EPOCH_MS, log, MARKS),
         tape_ledger=Ledger.of(planned) + marks,
         log_ledger=right,
-        events=events,
-        batch=np.full(len(events), NOTHING),
-        dropped=none,
-        permitted=none,
-        sent_late=none,
-        is_open=none,
+        judged=by_hand.judged(events, batch=np.full(len(events), NOTHING)),
         expectation=Expectation(right, right),
         observed=Observed(right, ()),
         watched=Watched(empty, empty, empty, 50.0),
-        sent_us=events.time_ms * 1000,
         told=(),
     )
 
@@ -103,7 +97,7 @@ def test_an_event_of_many_cells_and_values_is_one_event():
 
 def test_an_event_may_be_late_for_one_of_its_windows_and_not_for_the_next():
     case = honest()
-    counted = lateness.countable(log_of(SPEC), None, SPEC, case.oracle, codec_of(TAPE))
+    counted = CountedLog(log_of(SPEC), None, SPEC, case.oracle, codec_of(TAPE)).whole
     events, late = counted.events, counted.permitted
     windows: dict[tuple[int, int], set[bool]] = {}
     for number, offset, is_late in zip(events.partition.tolist(), events.offset.tolist(), late.tolist(), strict=True):

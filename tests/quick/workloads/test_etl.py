@@ -16,7 +16,7 @@ from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import folded
-from harness.judging import lateness
+from harness.judging.lateness import CountedLog
 from harness.model import TapeSpec
 from harness.results.parquet import committed
 from harness.selftest import by_hand
@@ -70,7 +70,7 @@ def test_both_routes_give_the_rows_of_a_plain_reading(spec):
     expected = as_named(rows_slowly(spec, run.window_ms))
 
     assert named(Ledger.of(oracle.settle(oracle.plan(Schedule(spec).blocks(77)), EPOCH_MS)), oracle) == expected
-    counted = lateness.countable(log_of(spec, messages_of(spec)), None, run, oracle, codec_of(spec))
+    counted = CountedLog(log_of(spec, messages_of(spec)), None, run, oracle, codec_of(spec)).whole
     assert named(folded(oracle, counted.events), oracle) == expected
 
 
@@ -86,7 +86,7 @@ def test_dirty_records_are_no_rows_and_clicks_are():
 
 def test_no_event_is_too_late_for_its_row():
     oracle, log = oracle_of(replace(by_hand.SPEC, tape=TAPE)), log_of(TAPE, messages_of(TAPE))
-    counted = lateness.countable(log, None, replace(by_hand.SPEC, tape=TAPE), oracle, codec_of(TAPE))
+    counted = CountedLog(log, None, replace(by_hand.SPEC, tape=TAPE), oracle, codec_of(TAPE)).whole
 
     assert not counted.permitted.any()
     assert {value.kind for value in oracle.values} == {Kind.COUNT, Kind.PER_EVENT}

@@ -19,7 +19,7 @@ from redis.client import Pipeline
 
 from harness.evidence.observed import NamedLate, folded
 from harness.judging.judge import conclude
-from harness.judging.lateness import countable
+from harness.judging.lateness import CountedLog
 from harness.selftest import late_reads as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.drive import expected
@@ -265,7 +265,7 @@ def by_the_judge(log: Log, watermark_ms: np.ndarray, seed: int) -> dict[tuple[st
     oracle, keys = oracle_of(spec), results_of(spec.tape).keys
     table = pa.table({**log, "kind": np.full(len(log["offset"]), COUNTS, dtype=np.int8)})
     named = NamedLate(np.empty(0, dtype=np.int64), watermarks=names(log, watermark_ms))
-    known = countable(table, None, spec, oracle, codec_of(spec.tape), named=named)
+    known = CountedLog(table, None, spec, oracle, codec_of(spec.tape), named=named).whole
     assert known.exact
     ledger, codes = folded(oracle, known.events, ~known.dropped), oracle.codes
     return {(keys[codes.key(cell)], codes.field(cell)): count for cell, count in ledger.items()}
