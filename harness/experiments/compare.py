@@ -176,11 +176,6 @@ def keys_of(case: LegRun, settings: Settings, watermark: str = "0") -> dict[str,
     return own | {"fault": f"pause(for={settings.frozen_s}s)@t>={settings.warm_s}s"}
 
 
-def pending(wanted: Sequence[LegRun], done: Sequence[Ran]) -> list[LegRun]:
-    made = {each.case for each in done}
-    return [case for case in wanted if case not in made]
-
-
 # The figures of each leg: the name here, and the name among a run's figures or a recovery's quantities.
 OF_STEADY = {
     "offered_per_s": "offered_per_s",

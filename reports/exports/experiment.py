@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
+from harness.experiments.cases import Case, Made
 from harness.host import disk_space
 from harness.model import Outcome
 from harness.rundir.store import Store
 from harness.util.text_tables import markdown
 from reports.exports import suite
 from reports.result import span_ms
+
+CaseT = TypeVar("CaseT", bound=Case)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,20 @@ class Answer:
     command: str
     facts: Mapping[str, str]  # seed, machine, versions
     cases: tuple[ExperimentCase, ...]
+
+
+def cases_of(
+    scenario: str, done: Sequence[Made[CaseT]], missing: Sequence[CaseT], words: Callable[[CaseT], str]
+) -> tuple[ExperimentCase, ...]:
+    """Return a case for each run, made or missing."""
+    runs = [(each.case, each.outcome, each.sentence, each.run) for each in done]
+    runs += [(case, Outcome.UNKNOWN, "not run", "") for case in missing]
+    return tuple(
+        ExperimentCase(
+            suite.classname((scenario, case.engine)), f"{words(case)}, seed {case.seed}", outcome, sentence, run
+        )
+        for case, outcome, sentence, run in runs
+    )
 
 
 def save(answer: Answer, folder: Path) -> None:
