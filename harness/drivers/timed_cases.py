@@ -5,22 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from harness.experiments.cases import Case, Made, pending
+from harness.experiments.cases import RanCase, pending
 from harness.terminal import console
 
-CaseT = TypeVar("CaseT", bound=Case)
-MadeT = TypeVar("MadeT", bound=Made[Case])
+RanT = TypeVar("RanT", bound=RanCase)
 
 
 def drive(
-    wanted: Sequence[CaseT],
-    done: list[MadeT],
-    made: Callable[[CaseT], MadeT],
+    wanted: Sequence[Any],
+    done: list[RanT],
+    made: Callable[[Any], RanT],
     keep: Callable[[], None],
     *,
-    words: Callable[[CaseT], str],
+    words: Callable[[Any], str],
     about_s: float,
 ) -> None:
     """Make all pending runs. `about_s` is the estimate for one run until some were timed; `keep` stores `done`."""

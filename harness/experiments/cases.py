@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from harness.model import Outcome
 
-
-class Case(Protocol):
-    """One run to make."""
-
-    @property
-    def engine(self) -> str: ...
-    @property
-    def seed(self) -> int: ...
+CaseT = TypeVar("CaseT")
 
 
-CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
+@dataclass(frozen=True)
+class RanCase:
+    """The result of a run. If figures are withheld they are empty."""
+
+    case: Any  # with an engine and a seed
+    outcome: Outcome
+    sentence: str
+    run: str  # its directory, relative to the experiment's
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
-class Made(Protocol[CaseT_co]):
-    """The result of a run."""
-
-    @property
-    def case(self) -> CaseT_co: ...
-    @property
-    def outcome(self) -> Outcome: ...
-    @property
-    def sentence(self) -> str: ...
-    @property
-    def run(self) -> str: ...  # its directory, relative to the experiment's
-
-
-CaseT = TypeVar("CaseT", bound=Case)
-
-
-def pending(wanted: Sequence[CaseT], done: Collection[Made[Any]]) -> list[CaseT]:
+def pending(wanted: Sequence[CaseT], done: Sequence[RanCase]) -> list[CaseT]:
     made = {each.case for each in done}
     return [case for case in wanted if case not in made]

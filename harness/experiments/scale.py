@@ -19,7 +19,7 @@ import numpy as np
 
 from harness.config.scenario_keys import MOST_CORES
 from harness.experiments import compare
-from harness.experiments.cases import pending
+from harness.experiments.cases import RanCase, pending
 from harness.experiments.compare import BUSY_CPU, REFERENCE, Leg, LegRun, Settings
 from harness.experiments.scaling_law import FEWEST, WIDEST, Estimate, Law, error_of_a_run, fit, mean_of, ratio_of
 from harness.judging.progress_curve import SUSTAINED_S, Curve
@@ -58,14 +58,10 @@ class ScaleRun:
 
 
 @dataclass(frozen=True)
-class ScaleRan:
+class ScaleRan(RanCase):
     """The result of a run. If figures are withheld they are empty, and the sentence is the reason."""
 
     case: ScaleRun
-    outcome: Outcome
-    sentence: str
-    run: str  # its directory, relative to the experiment's
-    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- The question

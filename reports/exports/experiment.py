@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from harness.experiments.cases import Case, Made
+from harness.experiments.cases import RanCase
 from harness.host import disk_space
 from harness.model import Outcome
 from harness.rundir.store import Store
 from harness.util.text_tables import markdown
 from reports.exports import suite
 from reports.result import span_ms
-
-CaseT = TypeVar("CaseT", bound=Case)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Answer:
 
 
 def cases_of(
-    scenario: str, done: Sequence[Made[CaseT]], missing: Sequence[CaseT], words: Callable[[CaseT], str]
+    scenario: str, done: Sequence[RanCase], missing: Sequence[Any], words: Callable[[Any], str]
 ) -> tuple[ExperimentCase, ...]:
     """Return a case for each run, made or missing."""
     runs = [(each.case, each.outcome, each.sentence, each.run) for each in done]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from harness.experiments.cases import Case, Made
+from harness.experiments.cases import RanCase
 from reports.page import Link, Section, Table
 
-CaseT = TypeVar("CaseT", bound=Case)
 
-
-def section(done: Sequence[Made[CaseT]], column: str, cell: Callable[[CaseT], str]) -> Section:
+def section(done: Sequence[RanCase], column: str, cell: Callable[[Any], str]) -> Section:
     """`column` is what distinguishes the runs of an engine, beside their seed."""
     rows = tuple(
         (
