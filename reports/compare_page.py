@@ -16,21 +16,21 @@ from harness.experiments.searching.searched import Searched
 from harness.host import disk_space
 from harness.install.origin import COMMAND
 from harness.judging.stored_run import StoredRun
-from harness.model import Outcome, RunSpec
+from harness.model import RunSpec
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.text_tables import left_out
 from reports import compared, curve
 from reports.command_flags import flag
 from reports.compared import FIGURES, Compared, read
-from reports.exports import experiment, suite
+from reports.exports import experiment
 from reports.figures import compared as bars
 from reports.figures import curves as throughputs
 from reports.figures import percentiles
 from reports.figures.style import BLUE, GREEN, MUTED, ORANGE, PURPLE, RED, SKY, picture
-from reports.page import Link, Page, Section
+from reports.page import Page, Section
 from reports.page import Table as PageTable
 from reports.saved import save
-from reports.sections import fairness, latency, next_step, reproduce
+from reports.sections import every_run, fairness, latency, next_step, reproduce
 
 PANELS = ("p50_ms", "p99_ms", "cpu_s_per_million", "catch_up_per_s", "first_output_s", "peak_rss_mib", "start_s")
 COLOURS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
@@ -78,7 +78,7 @@ def page_of(found: Compared) -> Page:
             _latency(found),
             *_curves(found),
             _fairness(found),
-            _runs(found),
+            every_run.section(found.done, "leg", lambda case: case.leg.value),
             _again(found),
             _next(found),
         ),
@@ -87,27 +87,9 @@ def page_of(found: Compared) -> Page:
 
 def answer_of(found: Compared) -> experiment.Answer:
     """Build the answer for CI jobs, with a case for each run."""
-    cases = [
-        experiment.ExperimentCase(
-            suite.classname((compare.SCENARIO, each.case.engine)),
-            f"{each.case.leg.value}, seed {each.case.seed}",
-            each.outcome,
-            each.sentence,
-            each.run,
-        )
-        for each in found.done
-    ]
-    cases += [
-        experiment.ExperimentCase(
-            suite.classname((compare.SCENARIO, case.engine)),
-            f"{case.leg.value}, seed {case.seed}",
-            Outcome.UNKNOWN,
-            "not run",
-        )
-        for case in found.missing
-    ]
+    cases = experiment.cases_of(compare.SCENARIO, found.done, found.missing, lambda case: case.leg.value)
     facts = {"seed": str(found.asked["seed"]), **dict(fairness.flat(found.environment))}
-    return experiment.Answer("compare", found.found.outcome, found.found.sentence, command(found), facts, tuple(cases))
+    return experiment.Answer("compare", found.found.outcome, found.found.sentence, command(found), facts, cases)
 
 
 def _next(found: Compared) -> Section:
@@ -275,26 +257,6 @@ def _claim(found: Compared, engine: str) -> Iterator[str]:
             yield manifest.early or "not declared"
             return
     yield from ("not known", "", "")
-
-
-def _runs(found: Compared) -> Section:
-    rows = tuple(
-        (
-            Link(Path(each.run).name, f"{each.run}/report.html"),
-            each.case.engine,
-            each.case.leg.value,
-            str(each.case.seed),
-            each.outcome.value,
-            each.sentence,
-        )
-        for each in found.done
-    )
-    return Section(
-        "runs",
-        "Every run",
-        text=("In the order of execution. Each run has a page of its own.",),
-        tables=(PageTable(("run", "engine", "leg", "seed", "verdict", "in words"), rows),),
-    )
 
 
 def _again(found: Compared) -> Section:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from harness.experiments.compare import BUSY_CPU, Leg, LegRun, Ran, Row, Settings, Sustained, Table, pending, table
+from harness.experiments.cases import pending
+from harness.experiments.compare import BUSY_CPU, Leg, LegRun, Ran, Row, Settings, Sustained, Table, table
 from harness.experiments.folder import Folder
 from harness.experiments.searching.searched import KIND, Searched
 from harness.experiments.searching.searched import read as read_search
@@ -83,7 +84,8 @@ def read(folder: Folder) -> Compared:
     folders = {engine: Folder.open(folder.path / path, KIND) for engine, path in places.items()}
     curves = {engine: read_search(own) for engine, own in folders.items()}
     sustained = {engine: _sustained(curve) for engine, curve in curves.items()}
-    missing = tuple(pending(folder.load("wanted", list[LegRun]), done))
+    wanted: list[LegRun] = folder.load("wanted", list[LegRun])
+    missing = tuple(pending(wanted, done))
     found = table(asked["engines"], done, asked["seed"], sustained, missing)
     return Compared(folder, asked, machine, tuple(done), found, missing, curves)
 

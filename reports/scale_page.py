@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from harness.experiments.folder import Folder
-from harness.experiments.scale import KIND, SCENARIO, Scaled, ScaleRun, cores_in_words
+from harness.experiments.scale import KIND, SCENARIO, Scaled, cores_in_words
 from harness.experiments.scaling_law import Estimate
-from harness.model import Outcome
 from reports import scaled
-from reports.exports import experiment, suite
+from reports.exports import experiment
 from reports.figures import scaling
 from reports.figures.scaling import Mark, Scaling
 from reports.figures.style import picture
-from reports.page import Link, Page, Section, Table
+from reports.page import Page, Section, Table
 from reports.saved import csv_of, save
 from reports.scaled import Record
-from reports.sections import fairness, reproduce
+from reports.sections import every_run, fairness, reproduce
 
 STEPS = 60  # of the drawn curve
 
@@ -47,7 +45,7 @@ def page_of(record: Record) -> Page:
         withheld="" if found.rates else "no run has a rate that may be shown",
         sections=(
             *_curve(found),
-            _runs(found),
+            every_run.section(found.done, "cores", lambda case: str(case.cores)),
             fairness.machine(record.environment),
             Section(
                 "reproduce",
@@ -116,35 +114,9 @@ def _lines(found: Scaled) -> Iterator[tuple[object, ...]]:
         yield "law" if found.law else "mean", cores, rate.value, rate.low or "", rate.high or ""
 
 
-def _runs(found: Scaled) -> Section:
-    rows = tuple(
-        (
-            Link(Path(each.run).name, f"{each.run}/report.html"),
-            each.case.engine,
-            str(each.case.cores),
-            str(each.case.seed),
-            each.outcome.value,
-            each.sentence,
-        )
-        for each in found.done
-    )
-    return Section(
-        "runs",
-        "Every run",
-        text=("In the order of execution. Each run has a page of its own.",),
-        tables=(Table(("run", "engine", "cores", "seed", "verdict", "in words"), rows),),
-    )
-
-
 def answer_of(record: Record) -> experiment.Answer:
     """Build the answer for CI jobs, with a case for each run."""
     found = record.found
-    cases = [_case(each.case, each.outcome, each.sentence, each.run) for each in found.done]
-    cases += [_case(each, Outcome.UNKNOWN, "not run") for each in found.missing]
+    cases = experiment.cases_of(SCENARIO, found.done, found.missing, lambda case: cores_in_words(case.cores))
     facts = {"seed": str(found.asked.seed), **dict(fairness.flat(record.environment))}
-    return experiment.Answer(KIND, found.outcome, found.sentence, scaled.command(found), facts, tuple(cases))
-
-
-def _case(case: ScaleRun, outcome: Outcome, sentence: str, run: str = "") -> experiment.ExperimentCase:
-    group = suite.classname((SCENARIO, case.engine))
-    return experiment.ExperimentCase(group, f"{cores_in_words(case.cores)}, seed {case.seed}", outcome, sentence, run)
+    return experiment.Answer(KIND, found.outcome, found.sentence, scaled.command(found), facts, cases)

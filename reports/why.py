@@ -238,20 +238,5 @@ def anchor_of(word: str) -> str:
     return word.replace(" ", "-")
 
 
-def anchors() -> frozenset[str]:
-    """Return the anchors of all entries that a run may lead to."""
-    causes = [*CAUSES.values(), WITHOUT_A_WORD]
-    return frozenset(
-        {
-            *map(anchor_of, WORDS),
-            *IF_UNKNOWN.values(),
-            *(to for each in causes for _, to in each),
-            "cut-short",
-            NOT_JUDGED,
-            UPGRADE,
-        }
-    )
-
-
 def _cause(causes: Sequence[tuple[str, str]], sentence: str) -> str:
     return next((to for said, to in causes if said in sentence), "")

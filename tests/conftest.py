@@ -14,9 +14,15 @@ from hypothesis import settings
 
 # Each time other examples are drawn, so that what few of them miss is found by the next ones. How long an example takes
 # says how busy the machine is.
-EXAMPLES = 500 if os.environ.get("STREAMGAUGE_TEST_ALL") else 20
+ALL = bool(os.environ.get("STREAMGAUGE_TEST_ALL"))
+EXAMPLES = 500 if ALL else 20
 settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ours")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("thorough") and not ALL:
+        pytest.skip("left out to save time; ./streamgauge test --all has it")
 
 
 @pytest.fixture

@@ -6,17 +6,15 @@ The wanted runs and the results are stored in the experiment's directory, so tha
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
 
 from harness.config import plan
-from harness.drivers import one_run, pages, reference_rate
+from harness.drivers import one_run, pages, reference_rate, timed_cases
 from harness.drivers import search as drive_search
 from harness.engines import environments, shipped
 from harness.engines import manifest as manifests
@@ -131,18 +129,10 @@ def _drive(experiment: Folder, asked: CompareRequest) -> None:
             "compare", asked=_public(asked), environment=machine, wanted=wanted, done=done, searches=searches
         )
 
-    took_s: list[float] = []
-    for case in compare.pending(wanted, done):
-        left = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
-        console.note(
-            f"run {len(done) + 1} of {len(wanted)}: {case.leg} on {case.engine}, seed {case.seed}; "
-            f"about {left / 60:.0f} minutes left"
-        )
-        began_s = time.monotonic()
-        done.append(_run(experiment, asked, case, done))
-        took_s.append(time.monotonic() - began_s)
-        console.note(f"  {done[-1].outcome.value}: {done[-1].sentence}")
-        keep()
+    def run(case: LegRun) -> Ran:
+        return _run(experiment, asked, case, done)
+
+    timed_cases.drive(wanted, done, run, keep, words=lambda case: f"{case.leg} on {case.engine}", about_s=ABOUT_S)
     for engine in asked["engines"] if asked["search"] else ():
         own, spec, manifest = _search(experiment, asked, engine, searches.get(engine))
         searches[engine] = os.path.relpath(own.path, experiment.path)

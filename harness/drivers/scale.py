@@ -6,15 +6,13 @@ The question and the results are stored in the experiment's directory, so that a
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from harness.config import plan
-from harness.drivers import one_run, pages, reference_rate
+from harness.drivers import one_run, pages, reference_rate, timed_cases
 from harness.engines import environments, shipped
 from harness.engines import manifest as manifests
 from harness.experiments import compare, scale
@@ -96,20 +94,19 @@ def drive(experiment: Folder, asked: ScaleRequest) -> Scaled:
     with experiment.going_on(f"`streamgauge scale --resume {short_path(experiment.path)}` resumes it"):
         machine: dict[str, Any] = experiment.load("environment", dict[str, Any])
         done: list[ScaleRan] = experiment.load("done", list[ScaleRan])
-        wanted, took_s = scale.runs_of(asked), list[float]()
-        for case in scale.pending(wanted, done):
-            left_s = (len(wanted) - len(done)) * (median(took_s) if took_s else ABOUT_S)
-            console.note(
-                f"run {len(done) + 1} of {len(wanted)}: {case.engine} on {scale.cores_in_words(case.cores)}, "
-                f"seed {case.seed}; about {left_s / 60:.0f} minutes left"
-            )
-            began_s = time.monotonic()
-            spec, manifest = resolve(asked, case)
-            result = one_run.drive(spec, manifest, experiment.runs)
-            done.append(ran(case, result, os.path.relpath(result.path, experiment.path)))
-            took_s.append(time.monotonic() - began_s)
-            console.note(f"  {done[-1].outcome.value}: {done[-1].sentence}")
-            _keep(experiment, asked, done, machine)
+
+        def run(case: ScaleRun) -> ScaleRan:
+            result = one_run.drive(*resolve(asked, case), experiment.runs)
+            return ran(case, result, os.path.relpath(result.path, experiment.path))
+
+        timed_cases.drive(
+            scale.runs_of(asked),
+            done,
+            run,
+            lambda: _keep(experiment, asked, done, machine),
+            words=lambda case: f"{case.engine} on {scale.cores_in_words(case.cores)}",
+            about_s=ABOUT_S,
+        )
         found = scaled.read(experiment).found
         experiment.finished(found.outcome, found.sentence)
         pages.write_page(experiment)

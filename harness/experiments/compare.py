@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from harness.config.scenario_keys import KEYS
+from harness.experiments.cases import RanCase
 from harness.measuring.measurement import Recovery
 from harness.measuring.stats import Interval, median_intervals
 from harness.model import Outcome
@@ -69,14 +70,10 @@ class LegRun:
 
 
 @dataclass(frozen=True)
-class Ran:
+class Ran(RanCase):
     """The result of a run. If figures are withheld they are empty, and `withheld` is the reason."""
 
     case: LegRun
-    outcome: Outcome
-    sentence: str
-    run: str  # its directory, relative to the experiment's
-    figures: Mapping[str, float] = field(default_factory=dict)
     withheld: str = ""
     slow: bool = False  # it counted right, and missed only the objective
     unmeasured: bool = False  # it counted right, but its speed is unknown
@@ -174,11 +171,6 @@ def keys_of(case: LegRun, settings: Settings, watermark: str = "0") -> dict[str,
     load_s = settings.warm_s + settings.frozen_s
     own |= {"rate": settings.catch_up_per_s, "duration": f"{load_s}s"}
     return own | {"fault": f"pause(for={settings.frozen_s}s)@t>={settings.warm_s}s"}
-
-
-def pending(wanted: Sequence[LegRun], done: Sequence[Ran]) -> list[LegRun]:
-    made = {each.case for each in done}
-    return [case for case in wanted if case not in made]
 
 
 # The figures of each leg: the name here, and the name among a run's figures or a recovery's quantities.

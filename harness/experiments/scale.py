@@ -19,6 +19,7 @@ import numpy as np
 
 from harness.config.scenario_keys import MOST_CORES
 from harness.experiments import compare
+from harness.experiments.cases import RanCase, pending
 from harness.experiments.compare import BUSY_CPU, REFERENCE, Leg, LegRun, Settings
 from harness.experiments.scaling_law import FEWEST, WIDEST, Estimate, Law, error_of_a_run, fit, mean_of, ratio_of
 from harness.judging.progress_curve import SUSTAINED_S, Curve
@@ -57,14 +58,10 @@ class ScaleRun:
 
 
 @dataclass(frozen=True)
-class ScaleRan:
+class ScaleRan(RanCase):
     """The result of a run. If figures are withheld they are empty, and the sentence is the reason."""
 
     case: ScaleRun
-    outcome: Outcome
-    sentence: str
-    run: str  # its directory, relative to the experiment's
-    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 # ---------------------------------------------------------------- The question
@@ -125,11 +122,6 @@ def keys_of(case: ScaleRun, settings: Settings, watermark: str = "0") -> dict[st
     """Return the keys of a scenario for this run. A requested watermark is never made smaller."""
     own = compare.keys_of(LegRun(case.engine, Leg.CATCH_UP, case.seed), settings, watermark)
     return own | {"cores": case.cores}
-
-
-def pending(wanted: Sequence[ScaleRun], done: Sequence[ScaleRan]) -> list[ScaleRun]:
-    made = {each.case for each in done}
-    return [case for case in wanted if case not in made]
 
 
 # ---------------------------------------------------------------- One run

@@ -43,9 +43,6 @@ class KafkaStrike(Strike):
     land_within_ms = SLOW_MS
     heal_within_ms = SLOW_MS
 
-    def __init__(self, hold_ms: float = 0.0) -> None:
-        self.hold_ms = hold_ms
-
 
 def field_of(now: Moment) -> tuple[Field, EmbeddedKafka, Log]:
     field = now.field

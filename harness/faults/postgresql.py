@@ -56,9 +56,6 @@ class PostgresStrike(Strike):
     land_within_ms = SLOW_MS
     heal_within_ms = SLOW_MS
 
-    def __init__(self, hold_ms: float = 0.0) -> None:
-        self.hold_ms = hold_ms
-
 
 def server_of(now: Moment) -> EmbeddedPostgres:
     if now.field is None or now.field.postgresql is None:

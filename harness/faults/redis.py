@@ -44,9 +44,6 @@ class RedisStrike(Strike):
 
     colour = "tab:purple"
 
-    def __init__(self, hold_ms: float = 0.0) -> None:
-        self.hold_ms = hold_ms
-
     def healed(self, now: Moment) -> str:
         """Return the proof that the server accepts writes again."""
         with server_of(now).client() as client, suppress(*OUT_OF_REACH):

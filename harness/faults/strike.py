@@ -61,6 +61,9 @@ class Strike(ABC):
     restart_offsets = RestartOffsets()  # where a changed engine began
     stateless = False  # there was no state to begin with
 
+    def __init__(self, hold_ms: float = 0.0) -> None:
+        self.hold_ms = hold_ms
+
     @abstractmethod
     def inject(self, now: Moment) -> str:
         """Do it, and return a description."""

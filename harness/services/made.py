@@ -9,20 +9,17 @@ topics.
 
 from __future__ import annotations
 
-import json
 import secrets
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.model import HarnessError, KafkaAddress
-from harness.services import kafka
+from harness.services import kafka, state_records
 from harness.services.owners import is_dead, locked, owner_mark
-from harness.terminal.command_end import state_folder
 
 RANDOM_BYTES = 6
+TOPICS = "topics"
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def create(address: KafkaAddress, name: str, partitions: int, *, appended: bool 
     """Create a topic. In an external Kafka the creation is recorded; a refused one is not."""
     given = kafka.create_topic(address, name, partitions, appended=appended)
     if address.external:
-        _write(CreatedTopic(owner_mark(), address.bootstrap, name, given))
+        state_records.write(TOPICS, CreatedTopic(owner_mark(), address.bootstrap, name, given))
 
 
 def delete_own(address: KafkaAddress, run_topic: str) -> list[str]:
@@ -116,22 +113,5 @@ def _these(what: str, names: Mapping[str, str] | list[str]) -> str:
     return f"{what}{'s' if len(names) > 1 else ''} {', '.join(names)}"
 
 
-def _folder() -> Path:
-    folder = state_folder() / "topics"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def _write(topic: CreatedTopic) -> None:
-    file = _folder() / f"{uuid.uuid4().hex}.json"
-    draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps(asdict(topic)))
-    draft.replace(file)
-
-
 def _records() -> list[tuple[Path, CreatedTopic]]:
-    found = []
-    for file in _folder().glob("*.json"):
-        with suppress(OSError, ValueError, TypeError):
-            found.append((file, CreatedTopic(**json.loads(file.read_text()))))
-    return found
+    return state_records.read(TOPICS, CreatedTopic)

@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import json
 import os
 import platform
 import shutil
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from harness.model import HarnessError
+from harness.services import state_records
 from harness.terminal.command_end import state_folder
 from harness.util.wait import wait_until
 
 OWNER_VARIABLE = "STREAMGAUGE_OWNER"
+LEDGER = "ledger"
 SWEEP_DEADLINE_S = 20.0
 
 
@@ -100,7 +100,8 @@ def is_running(process: psutil.Process) -> bool:
 def enter_child(name: str, pid: int, parent: int | None = None) -> Path:
     """Record a child in the ledger, with the process it runs below. Delete the file when both have ended."""
     above = start_of(parent) if parent else ""
-    return _write(Entry(owner_mark(), name, pid, start_of(pid), parent=parent or 0, parent_start=above))
+    entry = Entry(owner_mark(), name, pid, start_of(pid), parent=parent or 0, parent_start=above)
+    return state_records.write(LEDGER, entry)
 
 
 def lease_folder(path: Path) -> Path:
@@ -111,7 +112,7 @@ def lease_folder(path: Path) -> Path:
     path = path.absolute()
     if path.exists() and any(path.iterdir()):
         raise HarnessError(f"{path} already contains files, so it can't become a run's folder. Choose another one.")
-    _write(Entry(owner_mark(), path.name, folder=str(path)))
+    state_records.write(LEDGER, Entry(owner_mark(), path.name, folder=str(path)))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
@@ -233,23 +234,5 @@ def _machine() -> str:
     return "/".join(where)
 
 
-def _ledger() -> Path:
-    folder = state_folder() / "ledger"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def _write(entry: Entry) -> Path:
-    """Write atomically: another process's sweep may be reading."""
-    file = _ledger() / f"{uuid.uuid4().hex}.json"
-    draft = file.with_suffix(".draft")
-    draft.write_text(json.dumps(asdict(entry)))
-    return draft.replace(file)
-
-
 def _entries() -> list[tuple[Path, Entry]]:
-    found = []
-    for file in _ledger().glob("*.json"):
-        with suppress(OSError, ValueError, TypeError):
-            found.append((file, Entry(**json.loads(file.read_text()))))
-    return found
+    return state_records.read(LEDGER, Entry)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from harness.experiments.cases import RanCase
 from harness.host import disk_space
 from harness.model import Outcome
 from harness.rundir.store import Store
@@ -37,6 +39,20 @@ class Answer:
     command: str
     facts: Mapping[str, str]  # seed, machine, versions
     cases: tuple[ExperimentCase, ...]
+
+
+def cases_of(
+    scenario: str, done: Sequence[RanCase], missing: Sequence[Any], words: Callable[[Any], str]
+) -> tuple[ExperimentCase, ...]:
+    """Return a case for each run, made or missing."""
+    runs = [(each.case, each.outcome, each.sentence, each.run) for each in done]
+    runs += [(case, Outcome.UNKNOWN, "not run", "") for case in missing]
+    return tuple(
+        ExperimentCase(
+            suite.classname((scenario, case.engine)), f"{words(case)}, seed {case.seed}", outcome, sentence, run
+        )
+        for case, outcome, sentence, run in runs
+    )
 
 
 def save(answer: Answer, folder: Path) -> None:

@@ -4,23 +4,15 @@ tells the purpose of each that is not."""
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.conftest import ALL
 from tests.engines.trial import Trial
-
-ALL = bool(os.environ.get("STREAMGAUGE_TEST_ALL"))
 
 
 def pytest_xdist_auto_num_workers():
     """Two keep two cores busy, and a third one waits (see WAITS). With the thorough ones it would not wait enough."""
     return 2 if ALL else 3
-
-
-def pytest_runtest_setup(item):
-    if item.get_closest_marker("thorough") and not ALL:
-        pytest.skip("left out to save time; ./streamgauge test --all has it")
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 from harness.rundir.store import Store
 from harness.util.wait import wait_until
 from tests.engines.odd import send_odd_records
-from tests.engines.test_runs import run
+from tests.engines.test_runs import BRIEF, run
+from tests.engines.trial import WAITS
 
 SINK = "transaction"
 
@@ -44,9 +45,9 @@ def test_it_ends_with_a_reason_when_redis_is_gone(trial, started):
     assert "127.0.0.1:1" in engine.tail(1)[0]
 
 
-def test_a_warm_up_is_sent_before_the_load_and_judged_with_it(tmp_path):
-    flags = ("--engine", "reference", "--fault", "none", "--rate", "2000", "--duration", "4s", "--warm-up", "2s")
-    answer = run(tmp_path, *flags, "--window", "2s", "--watermark", "10s")
+@WAITS
+def test_it_passes_in_a_storm_with_a_warm_up_that_is_sent_before_the_load_and_judged_with_it(tmp_path):
+    answer = run(tmp_path, *BRIEF, "--engine", "reference", "--disorder", "storm", "--warm-up", "2s")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     store = Store.open(Path(answer["run"]))

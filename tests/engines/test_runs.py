@@ -125,13 +125,6 @@ def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path, served
     assert (refused.returncode, refused.stdout.startswith("FAIL  late-dropped")) == (Exit.FAIL, True), refused.stdout
 
 
-@WAITS
-def test_the_reference_passes_in_a_storm(tmp_path):
-    answer = run(tmp_path, *BRIEF, "--engine", "reference", "--disorder", "storm")
-
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-
-
 @pytest.mark.thorough
 @WAITS
 def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path):

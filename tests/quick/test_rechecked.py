@@ -20,7 +20,6 @@ def stores(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stored_run_is_judged_as_before(stores, name):
     assert rechecked.rechecked(stores[name]).decode() == rechecked.verdict_of(name).read_text()
-    assert rechecked.rechecked(stores[name]).decode() == rechecked.verdict_of(name).read_text(), "and once more"
 
 
 def test_they_are_of_each_schema_each_workload_and_each_outcome(stores):

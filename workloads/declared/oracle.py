@@ -270,32 +270,27 @@ def answered_twice(
         at = other.column_names.index(OPENS)
         other = other.set_column(at, OPENS, pc.subtract(other.column(OPENS), question.step_ms))
     if one.equals(other):
-        _check_grown(question, one)
-        _check_once(question, one)
+        _check_values(question, one)
         return one
     raise MistakeError(f"{FOLD_SQL} gives two answers to the same events: {_difference(one, other)}")
 
 
-def _check_grown(question: Question, answer: pa.Table) -> None:
+def _check_values(question: Question, answer: pa.Table) -> None:
     """A missing value counts as 0, thus a monotone value must not be less than 1."""
-    for name in (name for name, kind in question.values.items() if kind == MONOTONE):
-        small = answer.filter(pc.less(answer.column(name), 1))
-        if len(small):
-            raise MistakeError(
-                f"{FOLD_SQL} gives the cell {_row(small.select(list(question.keys)))} the {name} "
-                f"{small.column(name)[0].as_py()}; a monotone value is 1 or more wherever there is anything, since it "
-                f"grows from nothing. Add something to it, as of max(celsius) + 100, here and in the job."
-            )
-
-
-def _check_once(question: Question, answer: pa.Table) -> None:
-    for name in (name for name, kind in question.values.items() if kind == MATCH):
-        several = answer.filter(pc.not_equal(answer.column(name), 1))
-        if len(several):
-            raise MistakeError(
-                f"{FOLD_SQL} gives the cell {_row(several.select(list(question.keys)))} the {name} "
-                f"{several.column(name)[0].as_py()}; a match is there once: 1, and no row without one."
-            )
+    for of, is_wrong, why in (
+        (
+            MONOTONE,
+            pc.less,
+            "a monotone value is 1 or more wherever there is anything, since it grows from nothing. Add something to "
+            "it, as of max(celsius) + 100, here and in the job",
+        ),
+        (MATCH, pc.not_equal, "a match is there once: 1, and no row without one"),
+    ):
+        for name in (name for name, kind in question.values.items() if kind == of):
+            wrong = answer.filter(is_wrong(answer.column(name), 1))
+            if len(wrong):
+                cell, value = _row(wrong.select(list(question.keys))), wrong.column(name)[0].as_py()
+                raise MistakeError(f"{FOLD_SQL} gives the cell {cell} the {name} {value}; {why}.")
 
 
 def _moved(events: pa.Table, time: str, step_ms: int) -> pa.Table:

@@ -6,16 +6,12 @@ The state of a key has timers of its own, and one timer of Spark stands for the 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
+
+from workloads.jobs.spark_keyed import KeyedState
 
 
 class Timed(Protocol):
@@ -27,14 +23,10 @@ class Timed(Protocol):
 State = TypeVar("State", bound=Timed)
 
 
-class WaitingRows(StatefulProcessor, Generic[State]):
+class WaitingRows(KeyedState, Generic[State]):
     """Rows wait, and answers leave when the watermark has passed them. A key without timers has no state."""
 
-    SCHEMA: str  # of the state
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("state", self.SCHEMA)
+    NAME = "state"
 
     @abstractmethod
     def restored(self, name: str, stored: tuple[Any, ...] | None) -> State:
@@ -50,29 +42,19 @@ class WaitingRows(StatefulProcessor, Generic[State]):
     def fired(self, name: str, state: State, until_ms: int) -> list[Row]:
         """Fire all timers up to this time, in order of their times, and return the rows that leave."""
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def rows_came(self, key: tuple[str], rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         state = self.restored(*key, self._state.get())
         for row in rows:
             self.wait(state, row)
         self._keep(state)
-        return iter(())
+        return ()
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def timer_expired(self, key: tuple[str], watermark_ms: int) -> Iterable[Row]:
         """Several timers of Spark may expire at once: the first one fires for all of them."""
         state = self.restored(*key, self._state.get())
-        rows = self.fired(*key, state, timerValues.getCurrentWatermarkInMs())
+        rows = self.fired(*key, state, watermark_ms)
         self._keep(state)
-        return iter(rows)
+        return rows
 
     def _keep(self, state: State) -> None:
         if state.next_ms is None:

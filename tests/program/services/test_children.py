@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from harness.model import HarnessError, Stopped
-from harness.services import logs, owners
+from harness.services import logs, owners, state_records
 from harness.services.children import CHILD_VARIABLE, FIRST, Child, guard, spawn
 from harness.services.owners import OWNER_VARIABLE, is_alive, is_dead, lease_folder, owner_mark, release_folder, sweep
 from harness.util.wait import wait_until
@@ -324,7 +324,7 @@ def test_an_orphan_without_a_readable_environment_is_found_by_the_ledger(tmp_pat
     bare = {name: value for name, value in os.environ.items() if name != OWNER_VARIABLE}
     orphan = subprocess.Popen(["sleep", "600"], env=bare)
     dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
-    owners._write(owners.Entry(dead, "redis", pid=orphan.pid, start=owners.start_of(orphan.pid)))
+    state_records.write(owners.LEDGER, owners.Entry(dead, "redis", pid=orphan.pid, start=owners.start_of(orphan.pid)))
     sweep()
     assert orphan.wait(20) == -signal.SIGKILL
 
@@ -332,7 +332,7 @@ def test_an_orphan_without_a_readable_environment_is_found_by_the_ledger(tmp_pat
 def test_a_pid_that_is_somebody_else_by_now_is_left_alone(tmp_path):
     stranger = subprocess.Popen(["sleep", "600"])
     dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
-    owners._write(owners.Entry(dead, "redis", pid=stranger.pid, start="1"))
+    state_records.write(owners.LEDGER, owners.Entry(dead, "redis", pid=stranger.pid, start="1"))
     sweep()
     assert stranger.poll() is None
     stranger.kill()
@@ -368,10 +368,10 @@ def test_a_leased_folder_is_private_and_goes_with_its_entry(tmp_path):
 
 def test_a_torn_entry_of_the_ledger_does_not_stop_a_sweep(tmp_path):
     """What is whole beside it is swept all the same."""
-    (owners._ledger() / "torn.json").write_text('{"owner": "1')
+    (state_records.folder(owners.LEDGER) / "torn.json").write_text('{"owner": "1')
     (tmp_path / "left").mkdir()
     dead = owner_mark().replace(f"{os.getpid()}:", "4194999:", 1)
-    owners._write(owners.Entry(dead, "a folder", folder=str(tmp_path / "left")))
+    state_records.write(owners.LEDGER, owners.Entry(dead, "a folder", folder=str(tmp_path / "left")))
 
     said = sweep()
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.config import plan
 from harness.engines import manifest as manifests
 from harness.experiments import compare
+from harness.experiments.cases import pending
 from harness.experiments.compare import BUSY_CPU, QUICK, Leg, LegRun, Ran, Settings
 from harness.measuring.measurement import Quantity, Recovery
 from harness.model import Outcome
@@ -79,7 +80,7 @@ def test_a_watermark_that_is_asked_for_is_never_made_smaller(asked, allowed):
 def test_what_was_done_is_not_done_again():
     wanted = compare.runs_of(ENGINES, QUICK, 1)
 
-    assert compare.pending(wanted, [ran(c.engine, c.leg) for c in wanted[:4]]) == wanted[4:]
+    assert pending(wanted, [ran(c.engine, c.leg) for c in wanted[:4]]) == wanted[4:]
 
 
 def test_medians_over_rounds_with_intervals():

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from harness.evidence.grouping import numbered
@@ -17,9 +16,7 @@ from harness.judging.lateness import Countable
 from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import evidence
 from harness.measuring.latency.evidence import WRONG
-from harness.measuring.timeline import Lines
 from harness.selftest.by_hand import HONEST, ORACLE, SPEC
-from harness.selftest.runs import fake_run
 
 EVENTS = HONEST.events
 
@@ -66,30 +63,3 @@ def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition():
     assert evidence._turn(some, SPEC) is None
     assert evidence._turn(counted(), SPEC) is None
     assert evidence._turn(counted(), one) is EVENTS.offset
-
-
-def test_a_timeline_holds_the_latency_of_its_own_seconds(tmp_path):
-    _, store = fake_run(tmp_path)
-    lines = Lines(StoredRun(store))
-    second = [-1, 0, 3, lines.seconds - 1, lines.seconds]
-    told = pa.table({"second": second, "p50_ms": [float(n) for n in range(5)], "p99_ms": [n + 0.5 for n in range(5)]})
-
-    columns = lines.latency(told)
-
-    for name, more in (("latency_p50_ms", 0.0), ("latency_p99_ms", 0.5)):
-        known = np.flatnonzero(np.isfinite(columns[name]))
-        assert known.tolist() == [0, 3, lines.seconds - 1]
-        assert columns[name][known].tolist() == [1 + more, 2 + more, 3 + more]
-
-
-def test_each_due_and_sent_time_stays_with_its_event(tmp_path):
-    _, store = fake_run(tmp_path, disorder="none")
-    run = StoredRun(store)
-    found = evidence.collect(run)
-    planned = ~found.events.mark
-    begins_ms = run.oracle.begins_ms(found.cells.code)[found.events.cell[planned]]
-    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (found.events.due_us, found.events.sent_us))
-
-    assert len(due_ms) > 100
-    assert ((due_ms >= begins_ms) & (due_ms < begins_ms + run.spec.window_ms)).all()
-    assert (np.abs(sent_ms - due_ms) < run.spec.window_ms).all()

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines import fake
 from harness.judging.progress_curve import Curve
-from harness.judging.stored_run import StoredRun
 from harness.measuring import backlog_catch_up
 from harness.measuring.backlog_catch_up import back, fresh
 from harness.measuring.measurement import Lack, Quantity
-from harness.measuring.timeline import Lines
-from harness.measuring.worth import Behind
-from harness.model import FaultReport
 from harness.rundir.store import Store
-from harness.selftest.runs import fake_run
 from tests.quick.cases import SPEC
 
 SECONDS = 60
@@ -82,26 +76,6 @@ def test_one_that_never_caught_up_is_never_fresh_again_however_even_its_latency_
     caught_up = Quantity(None, lack=lack) if lack else Quantity(20.0)
 
     assert fresh(late_ms, 60.0, 0.1, SECONDS, caught_up).lack is lack
-
-
-@pytest.mark.parametrize(
-    ("caught_up", "until_s", "end"),
-    [(Quantity(7.5), 8.0, "it had caught up"), (Quantity(None, lack=Lack.NEVER), None, "all was done")],
-)
-def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(tmp_path, monkeypatch, caught_up, until_s, end):
-    """What comes behind that is a steady load, which says nothing of how fast they work off what waits."""
-    _, store = fake_run(tmp_path, fake.MANIFEST)
-    run, seen = StoredRun(store), list[Behind]()
-
-    def of_changes(_faults: tuple[FaultReport, ...], _epoch_ms: int, behind: Behind) -> tuple[()]:
-        seen.append(behind)
-        return ()
-
-    monkeypatch.setattr(backlog_catch_up, "of_changes", of_changes)
-    lines = Lines(run)
-    list(backlog_catch_up._reconfigurations(run, lines, 0.5, caught_up, 12))
-
-    assert [(each.started_s, each.until_s, each.end) for each in seen] == [(0.5, until_s or lines.seconds, end)]
 
 
 def test_what_catching_up_cost_is_what_engine_and_workers_used_until_then(tmp_path):

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import measured, quantiles
-from harness.measuring.latency.evidence import Cells, Events, collect
+from harness.measuring.latency.evidence import Cells, Events
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
 from harness.measuring.latency.ways import FINAL, FIRST, Ways
-from tests.program.runner.test_run import fake_run
 from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -299,15 +297,6 @@ def test_of_a_value_that_is_no_count_only_the_first_moment_is_known():
     assert found(counts=True).final_value().corrected_ms.tolist() == [300]
     assert found(counts=False).final_value().corrected_ms.tolist() == []
     assert found(counts=False).first_seen().corrected_ms.tolist() == [300]
-
-
-def test_the_events_of_a_run_are_freed_when_its_evidence_is_collected(tmp_path):
-    _, store, _ = fake_run(tmp_path)
-    run = StoredRun(store)
-    assert len(run.countable.events)
-    collect(run)
-
-    assert "countable" not in vars(run)
 
 
 def test_each_way_says_from_which_event_to_which_poll_it_measures():

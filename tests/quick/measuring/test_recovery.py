@@ -1,4 +1,4 @@
-"""Recovery, on runs made up by hand whose every quantity can be said, and on whole runs of the fake engine."""
+"""Recovery, on runs made up by hand whose every quantity can be said."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.registry import parse
-from harness.judging.stored_run import StoredRun
-from harness.measuring import measure, recovery
+from harness.measuring import recovery
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
@@ -22,7 +21,6 @@ from harness.measuring.watched import Watched, link_twin
 from harness.model import Batch, BatchLog, FaultReport, FaultSpec
 from harness.rundir.store import Store
 from reports.sections.recovery import rows
-from tests.program.runner.test_run import fake_run
 
 LOAD_S, END_S = 60.0, 65.0
 STRUCK_S, LANDED_S, BACK_S = 20.0, 20.5, 27.0
@@ -525,44 +523,6 @@ def test_what_was_right_at_each_moment_is_known_of_a_question_that_was_carried_o
     fault = parse(f"change-job({options})@now")
 
     assert unknowable(FaultReport(fault, True, True, "seen", restored=restored)) == why
-
-
-@pytest.mark.parametrize(("sink", "wrong"), [("absolute", False), ("increment", True)])
-def test_a_whole_run_keeps_its_recovery(tmp_path, sink, wrong):
-    verdict, store, _ = fake_run(tmp_path, sink=sink, fault="kill@c3:batch=5")
-    _, twin, _ = fake_run(tmp_path, sink=sink, fault="none")
-    link_twin(store, twin.path)
-    measure.save(StoredRun(store), verdict)
-
-    kept: tuple[Recovery, ...] = Store(store.path).read_as(measure.RECOVERY, tuple[Recovery, ...])
-    (found,) = kept
-    assert found.fault == "kill@c3:batch=5"
-    assert 0 < found.struck_s <= found.landed_s
-    told = values(found)
-    assert told["longest_silence_s"]
-    assert found.quantities["longest_silence_s"].over_twin is not None
-    if wrong:
-        assert told["wrong_value_s"] is None
-        assert "never corrected" in found.quantities["wrong_value_s"].note
-        assert "withheld" in found.quantities["first_output_s"].note
-    else:
-        assert told["wrong_value_s"] == 0.0
-        assert told["restart_s"] is not None
-        assert told["first_output_s"]
-
-
-def test_a_fault_that_landed_is_measured_beside_one_whose_moment_never_came(tmp_path):
-    verdict, store, _ = fake_run(tmp_path, sink="absolute", fault="kill@c3:batch=5; kill@batch>=9999")
-    measure.save(StoredRun(store), verdict)
-
-    assert [each["fault"] for each in store.read_json(measure.RECOVERY)] == ["kill@c3:batch=5"]
-
-
-def test_a_run_without_a_fault_has_none(tmp_path):
-    verdict, store, _ = fake_run(tmp_path, fault="none")
-    measure.save(StoredRun(store), verdict)
-
-    assert store.read_json(measure.RECOVERY) == []
 
 
 def test_a_window_that_begins_when_the_fault_lands_is_fresh():

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.ad_impressions.jobs.spark_tables import CAMPAIGN, OPENS, TABLE, VIEWS, Batches, Native, Sink, main
+from workloads.ad_impressions.jobs.spark_tables import CAMPAIGN, OPENS, TABLE, VIEWS, Batches, Sink, main
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_table_sinks import Native
 
 CATALOG, UPDATES = "spark.sql.catalog.lake", "updates"
 NAME = f"lake.counts.{TABLE}"

@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.ad_impressions.jobs.spark_tables import TABLE, Batches, Native, Sink, main
+from workloads.ad_impressions.jobs.spark_tables import TABLE, Batches, Sink, main
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_table_sinks import Native
 
 
 def path(config: Config) -> str:

@@ -6,22 +6,20 @@ A sink takes either the totals of each window from Spark's state, or the counts 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from workloads.ad_impressions.jobs.ads import read_ads
 from workloads.ad_impressions.jobs.spark import count_views, views_of
 from workloads.ad_impressions.jobs.spark_parse import BEST, PARSERS
-from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_history import Part
-from workloads.jobs.spark_stream import Writer, read_records, run_query, start
+from workloads.jobs.spark_stream import read_records, run_query, start
+from workloads.jobs.spark_table_sinks import Native, Step, by_sink, by_steps
 
 TABLE = "ad_counts"
 CAMPAIGN, OPENS, VIEWS = "campaign_id", "window_start", "views"
@@ -30,14 +28,8 @@ CAMPAIGN, OPENS, VIEWS = "campaign_id", "window_start", "views"
 class Batches(NamedTuple):
     """Writes each batch by a function of ours (`foreachBatch`)."""
 
-    write: Callable[[DataFrame, int, Config], None]
+    write: Step
     totals: bool = False  # of each window, instead of what the batch adds
-
-
-class Native(NamedTuple):
-    """Spark's own sink, which gets each window once, when the watermark has passed its end."""
-
-    begin: Callable[[DataStreamWriter, Config], StreamingQuery]
 
 
 Sink = Batches | Native
@@ -55,13 +47,12 @@ def main(config_path: str, sinks: Mapping[str, Sink], create: Callable[[SparkSes
 
 
 def into_table(session: SparkSession, config: Config, sink: Native) -> StreamingQuery:
-    writer = counts(views(session, config, late="drop"), config).writeStream.outputMode("append")
-    writer = writer.option("checkpointLocation", config["checkpoint"]).trigger(processingTime=config["trigger"])
-    return sink.begin(writer, config)
+    """Write each window once, when the watermark has passed its end."""
+    return by_sink(counts(views(session, config, late="drop"), config), sink, config)
 
 
 def by_batch(session: SparkSession, config: Config, sink: Batches) -> StreamingQuery:
-    write = crashing(lambda batch, number: sink.write(batch, number, config), config)
+    write = by_steps((sink.write,), config)
     if sink.totals:
         return start(counts(views(session, config, late="drop"), config), config, write)
     return start(views(session, config, late="keep"), config, lambda batch, n: write(counts(batch, config), n))
@@ -77,20 +68,3 @@ def views(session: SparkSession, config: Config, late: str) -> DataFrame:
 def counts(found: DataFrame, config: Config) -> DataFrame:
     told = count_views(found, config["window_ms"])
     return told.select(CAMPAIGN, F.timestamp_millis("window_start_ms").alias(OPENS), F.col("count").alias(VIEWS))
-
-
-def crashing(write: Writer, config: Config) -> Writer:
-    """A batch is one write, so a crash can come before and after it."""
-    points = CrashPoints(Path(config["crash_path"]))
-
-    def written(batch: DataFrame, number: int) -> None:
-        batch = batch.persist()
-        if batch.isEmpty():  # no write, so no crash points
-            return
-        points.at("c1", number)
-        write(batch, number)
-        points.at("c3", number)
-        points.at("c4", number)
-        batch.unpersist()
-
-    return written

@@ -13,17 +13,12 @@ event that is late by the files is in time for the stream.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.ad_impressions.jobs import spark
 from workloads.ad_impressions.jobs.ads import read_ads
@@ -34,50 +29,39 @@ from workloads.jobs.progress_log import tell_settings
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config, read_config
 from workloads.jobs.spark_history import Part
+from workloads.jobs.spark_keyed import KeyedState
 from workloads.jobs.spark_stream import Writer
 
 Key = tuple[str, int]  # campaign, start of the window in epoch ms
 KEY = ("campaign_id", "window_start_ms")
 
 
-class CountViews(StatefulProcessor):
+class CountViews(KeyedState):
     """The total of a cell, and a timer at its end, which clears it, because all its events are late from then on."""
+
+    NAME, SCHEMA = "total", "total bigint"
 
     def __init__(self, window_ms: int) -> None:
         self._window_ms = window_ms
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._total = handle.getValueState("total", "total bigint")
-
-    def handleInitialState(self, key: Key, initialState: Row, timerValues: TimerValues) -> None:  # noqa: ARG002, N802, N803
+    def handleInitialState(self, key: Key, initialState: Row, timerValues: Any) -> None:  # noqa: ARG002, N802, N803
         """Set the state of a cell that the batch over files has counted. Spark calls this in batch 0."""
         _, window_start_ms = key
-        self._total.update((initialState["count"],))
+        self._state.update((initialState["count"],))
         self._handle.registerTimer(window_start_ms + self._window_ms)
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Key,
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def rows_came(self, key: Key, rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         campaign, window_start_ms = key
-        known = self._total.get()
+        known = self._state.get()
         if known is None:
             self._handle.registerTimer(window_start_ms + self._window_ms)
         total = (known[0] if known else 0) + sum(1 for _ in rows)
-        self._total.update((total,))
+        self._state.update((total,))
         yield Row(campaign_id=campaign, window_start_ms=window_start_ms, count=total)
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: Key,  # noqa: ARG002
-        timerValues: TimerValues,  # noqa: ARG002, N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        self._total.clear()
-        return iter(())
+    def timer_expired(self, key: Key, watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
+        self._state.clear()
+        return ()
 
 
 def totals(views: DataFrame, config: Config, known: DataFrame | None = None) -> DataFrame:

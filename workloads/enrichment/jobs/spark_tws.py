@@ -10,23 +10,18 @@ rule by which Spark drops late events is known: an order whose time is not after
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.enrichment.jobs.enriched import Windows
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key, whole_events
+from workloads.jobs.spark_keyed import KeyedState
 
 EVENT = "user string, ordered_at long"
 STATE = """
@@ -37,43 +32,30 @@ OUTPUT = "user string, event bigint, orders bigint"
 Waiting = list[tuple[int, int]]  # event time and number
 
 
-class Enrich(StatefulProcessor):
+class Enrich(KeyedState):
     """The state of a user."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("orders", STATE)
+    NAME, SCHEMA = "orders", STATE
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],  # noqa: ARG002
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def rows_came(self, key: tuple[str], rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         windows, waiting = self._known()
         for row in rows:
             windows.add(row["ordered_at"])
             waiting.append((row["ordered_at"], row["event"]))
         self._keep(windows, waiting)
-        return iter(())
+        return ()
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def timer_expired(self, key: tuple[str], watermark_ms: int) -> Iterable[Row]:
         """Answer all orders that the watermark has passed, in order of their times. Several timers of a user may expire
         at once: the first one answers for all of them.
         """
-        watermark_ms = timerValues.getCurrentWatermarkInMs()
         windows, waiting = self._known()
         due = sorted(each for each in waiting if each[0] <= watermark_ms)
         (user,) = key
         outputs = [Row(user=user, event=event, orders=windows.answer(at_ms)) for at_ms, event in due]
         windows.forget(watermark_ms)
         self._keep(windows, [each for each in waiting if each[0] > watermark_ms])
-        return iter(outputs)
+        return outputs
 
     def _known(self) -> tuple[Windows, Waiting]:
         windows, waiting = self._state.get() or ((), ())

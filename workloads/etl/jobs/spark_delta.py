@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.etl.jobs.spark_rows import COLUMNS, HOUR, TABLE, TYPE, Batches, Native, Sink, main
+from workloads.etl.jobs.spark_rows import COLUMNS, HOUR, TABLE, TYPE, Batches, Sink, main
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_table_sinks import Native
 
 
 def path(config: Config) -> str:

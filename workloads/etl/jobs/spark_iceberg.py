@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.etl.jobs.spark_rows import COLUMNS, HOUR, ID, TABLE, Batches, Native, Sink, main
+from workloads.etl.jobs.spark_rows import COLUMNS, HOUR, ID, TABLE, Batches, Sink, main
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_table_sinks import Native
 
 CATALOG, NEW = "spark.sql.catalog.lake", "new_rows"
 NAME = f"lake.clean.{TABLE}"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import connect
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import number_of_key
 from workloads.jobs.spark_stream import read_records, run_query, start
+from workloads.jobs.spark_table_sinks import Native, Step, by_sink, by_steps
 
 ADS = "ads"  # the hash in Redis with the campaign of each ad
 TABLE = "events"
@@ -25,19 +23,11 @@ COLUMNS = f"{ID} BIGINT, {TIME} TIMESTAMP, {CAMPAIGN} STRING, {TYPE} STRING, {HO
 EVENT = "ad_id string, event_type string, event_time string"
 YEAR_10000_MS = 253_402_300_800_000
 
-Step = Callable[[DataFrame, int, Config], None]
-
 
 class Batches(NamedTuple):
     """Writes each batch by functions of ours (`foreachBatch`), one after the other."""
 
     steps: tuple[Step, ...]
-
-
-class Native(NamedTuple):
-    """Spark's own sink of the format."""
-
-    begin: Callable[[DataStreamWriter, Config], StreamingQuery]
 
 
 Sink = Batches | Native
@@ -53,8 +43,7 @@ def main(config_path: str, sinks: Mapping[str, Sink], create: Callable[[SparkSes
         sink = sinks[config["sink"]]
         if isinstance(sink, Batches):
             return start(rows, config, by_steps(sink.steps, config), mode="append")
-        writer = rows.writeStream.outputMode("append").option("checkpointLocation", config["checkpoint"])
-        return sink.begin(writer.trigger(processingTime=config["trigger"]), config)
+        return by_sink(rows, sink, config)
 
     return run_query(config_path, begin)
 
@@ -75,23 +64,3 @@ def rows_of(records: DataFrame, ads: Mapping[str, str], hour_ms: int) -> DataFra
     return known.select(
         ID, F.timestamp_millis("time_ms").alias(TIME), CAMPAIGN, TYPE, F.timestamp_millis(begins_ms).alias(HOUR)
     )
-
-
-def by_steps(steps: tuple[Step, ...], config: Config) -> Callable[[DataFrame, int], None]:
-    """Return a writer with crash points before, between and after its steps."""
-    points = CrashPoints(Path(config["crash_path"]))
-
-    def write(batch: DataFrame, number: int) -> None:
-        batch = batch.persist()
-        if batch.isEmpty():  # no write, so no crash points
-            return
-        points.at("c1", number)
-        for done, step in enumerate(steps):
-            if done:
-                points.at("c2", number)
-            step(batch, number, config)
-        points.at("c3", number)
-        points.at("c4", number)
-        batch.unpersist()
-
-    return write

@@ -12,21 +12,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.jobs import spark_stream
 from workloads.jobs.reads import MINUTE, Reads, Sliding
 from workloads.jobs.run_config import Config
+from workloads.jobs.spark_keyed import KeyedState
 from workloads.readers_distinct.jobs.spark import make_writer, reads_of
 
 STATE = """
@@ -36,23 +31,15 @@ windows array<struct<opens: bigint, reads: bigint, articles: bigint>>
 OUTPUT = "reader string, opens bigint, reads bigint, articles bigint"
 
 
-class CountArticles(StatefulProcessor):
+class CountArticles(KeyedState):
     """The state of a reader, and a timer at the end of its last window, which clears it."""
+
+    NAME, SCHEMA = "reads", STATE
 
     def __init__(self, windows: Sliding) -> None:
         self._windows = windows
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("reads", STATE)
-
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[Row]:
-        watermark_ms = timerValues.getCurrentWatermarkInMs()
+    def rows_came(self, key: tuple[str], rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:
         reads = self._known()
         changed: set[int] = set()
         for row in rows:
@@ -66,20 +53,15 @@ class CountArticles(StatefulProcessor):
             if opens + self._windows.length_ms > watermark_ms:
                 yield Row(reader=reader, opens=opens, reads=reads.reads[opens], articles=reads.articles[opens])
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],  # noqa: ARG002
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def timer_expired(self, key: tuple[str], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         """Forget what is over. A read may have come since the timer was set: then the rest stays."""
         reads = self._known()
-        reads.forget(timerValues.getCurrentWatermarkInMs())
+        reads.forget(watermark_ms)
         if reads.panes:
             self._keep(reads)
         else:
             self._state.clear()
-        return iter(())
+        return ()
 
     def _known(self) -> Reads:
         panes, windows = self._state.get() or ((), ())

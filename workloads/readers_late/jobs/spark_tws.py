@@ -11,19 +11,13 @@ and a side output. Both have to go by one watermark: see `allowMultiple` in spar
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.jobs import spark_stream
 from workloads.jobs.crash_points import CrashPoints
@@ -31,6 +25,7 @@ from workloads.jobs.redis_results import connect
 from workloads.jobs.redis_sinks import absolute, write_batch
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import whole_events
+from workloads.jobs.spark_keyed import KeyedState
 from workloads.jobs.spark_stream import Writer
 from workloads.readers_late.jobs.policies import ASIDE_MS, LENGTH_MS, Counts, Windows, results
 
@@ -41,37 +36,25 @@ emitted_ms bigint, windows array<struct<opens: bigint, first: bigint, again: big
 OUTPUT = "section string, opens bigint, first bigint, again bigint, aside bigint"
 
 
-class CountReads(StatefulProcessor):
+class CountReads(KeyedState):
     """The windows of a section. One timer stands for the earliest time at which one is emitted or dropped."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("windows", STATE)
+    NAME, SCHEMA = "windows", STATE
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[str],
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[Row]:
-        windows, watermark_ms = self._known(), timerValues.getCurrentWatermarkInMs()
+    def rows_came(self, key: tuple[str], rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:
+        windows = self._known()
         for row in rows:
             windows.add(row["read_at"], watermark_ms)
         return self._emitted(*key, windows, watermark_ms)
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[str],
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
-        return self._emitted(*key, self._known(), timerValues.getCurrentWatermarkInMs())
+    def timer_expired(self, key: tuple[str], watermark_ms: int) -> Iterable[Row]:
+        return self._emitted(*key, self._known(), watermark_ms)
 
-    def _emitted(self, section: str, windows: Windows, watermark_ms: int) -> Iterator[Row]:
+    def _emitted(self, section: str, windows: Windows, watermark_ms: int) -> list[Row]:
         emitted = windows.emit(watermark_ms)
         windows.forget(watermark_ms)
         self._keep(windows, watermark_ms)
-        return iter([Row(section=section, opens=opens, **counts._asdict()) for opens, counts in emitted.items()])
+        return [Row(section=section, opens=opens, **counts._asdict()) for opens, counts in emitted.items()]
 
     def _known(self) -> Windows:
         emitted_ms, windows = self._state.get() or (0, ())

@@ -10,22 +10,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (the name everybody knows it by)
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from workloads.jobs import spark_stream
 from workloads.jobs.event_sinks import WRITERS
 from workloads.jobs.run_config import Config
 from workloads.jobs.spark_json import whole_events
+from workloads.jobs.spark_keyed import KeyedState
 from workloads.top_pages.jobs.ranked import LENGTH_MS, top
 
 EVENT = "page string, viewed_at long"
@@ -33,36 +28,24 @@ STATE = "pages array<struct<page: string, views: bigint>>"
 OUTPUT = "page string, opens bigint, place int, views bigint"
 
 
-class TopPages(StatefulProcessor):
+class TopPages(KeyedState):
     """The state of a window. A window that is over has none."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._state = handle.getValueState("views", STATE)
+    NAME, SCHEMA = "views", STATE
 
-    def handleInputRows(  # noqa: N802
-        self,
-        key: tuple[int],
-        rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def rows_came(self, key: tuple[int], rows: Iterator[Row], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         views = self._known()
         views.update(row["page"] for row in rows)
         self._state.update((list(views.items()),))
         (opens,) = key
         self._handle.registerTimer(opens + LENGTH_MS)
-        return iter(())
+        return ()
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: tuple[int],
-        timerValues: TimerValues,  # noqa: ARG002, N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Row]:
+    def timer_expired(self, key: tuple[int], watermark_ms: int) -> Iterable[Row]:  # noqa: ARG002
         (opens,) = key
         ranked = top(self._known())
         self._state.clear()
-        return iter([Row(page=page, opens=opens, place=place, views=views) for page, place, views in ranked])
+        return [Row(page=page, opens=opens, place=place, views=views) for page, place, views in ranked]
 
     def _known(self) -> Counter[str]:
         (pages,) = self._state.get() or ((),)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,34 +27,40 @@ def found(store: Store) -> tuple[str, ...]:
     return contradictions.found(run, Expectation(run.observed.counts, run.observed.counts))
 
 
-def stopped_telling(folder: Path) -> Store:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run that is right; each test has a copy of it."""
+    _, store = fake_run(tmp_path_factory.mktemp("right"), BY_OFFSETS)
+    return store.path
+
+
+@pytest.fixture
+def store(made, tmp_path) -> Store:
+    return Store.open(shutil.copytree(made, tmp_path / "run"))
+
+
+def stopped_telling(store: Store) -> None:
     """Its progress ends half-way, and it is said to have drained."""
-    _, store = fake_run(folder, BY_OFFSETS)
     progress = store.path / "progress.jsonl"
     progress.write_text("".join(progress.read_text().splitlines(keepends=True)[:10]))
-    return store
 
 
-def mixed(folder: Path) -> Store:
+def mixed(store: Store) -> None:
     """Its log is not in order of offsets."""
-    _, store = fake_run(folder, BY_OFFSETS)
     path = store.path / LOG
     pq.write_table(pq.read_table(path)[::-1], path)
-    return store
 
 
-def beyond(folder: Path) -> Store:
+def beyond(store: Store) -> None:
     """It says to have done more than there is."""
-    _, store = fake_run(folder, BY_OFFSETS)
     progress = store.path / "progress.jsonl"
     progress.write_text(progress.read_text() + '{"at":1750000002000,"batch":99,"rows":0,"offsets":{"0":99999}}\n')
-    return store
 
 
 @pytest.mark.parametrize("how", [stopped_telling, mixed, beyond])
-def test_offsets_of_a_topic_that_was_made_anew_contradict_nothing(tmp_path, how):
+def test_offsets_of_a_topic_that_was_made_anew_contradict_nothing(store, how):
     """They began from 0 once more: what was said of them before is of other records."""
-    store = how(tmp_path)
+    how(store)
     assert len(found(store)) == 1
 
     store.tell("anew", ends={"0": 100})
@@ -62,9 +68,8 @@ def test_offsets_of_a_topic_that_was_made_anew_contradict_nothing(tmp_path, how)
     assert found(store) == ()
 
 
-def test_parts_of_the_log_in_the_wrong_order_are_a_contradiction(tmp_path, monkeypatch):
+def test_parts_of_the_log_in_the_wrong_order_are_a_contradiction(store, monkeypatch):
     """A long log is read in parts, and each of these may be in order."""
-    _, store = fake_run(tmp_path, BY_OFFSETS)
     log = pq.read_table(store.path / LOG)
     pq.write_table(pa.concat_tables([log[-100:], log[:-100]]).combine_chunks(), store.path / LOG)
     monkeypatch.setattr(observed, "ROWS_AT_ONCE", 100)
@@ -73,30 +78,28 @@ def test_parts_of_the_log_in_the_wrong_order_are_a_contradiction(tmp_path, monke
 
 
 @pytest.mark.parametrize("how", [stopped_telling, beyond])
-def test_a_log_that_could_not_be_read_contradicts_nothing(tmp_path, how):
-    store = how(tmp_path)
+def test_a_log_that_could_not_be_read_contradicts_nothing(store, how):
+    how(store)
     (store.path / LOG).unlink()
     store.tell("unread", file=LOG, why="no broker")
 
     assert found(store) == ()
 
 
-def test_an_engine_that_stood_still_by_its_offsets_drained_by_its_results(tmp_path):
-    store = stopped_telling(tmp_path)
+def test_an_engine_that_stood_still_by_its_offsets_drained_by_its_results(store):
+    stopped_telling(store)
     store.tell("still", by="results")
 
     assert found(store) == ()
 
 
-def test_what_is_there_and_is_said_to_be_unread_is_a_contradiction(tmp_path):
-    _, store = fake_run(tmp_path, BY_OFFSETS)
+def test_what_is_there_and_is_said_to_be_unread_is_a_contradiction(store):
     store.tell("unread", file=LOG, why="no broker")
 
     assert found(store) == (f"the history records that {LOG} could not be written, but the file exists",)
 
 
-def test_a_spec_that_was_edited_after_it_was_sealed_is_refused(tmp_path):
-    _, store = fake_run(tmp_path, BY_OFFSETS)
+def test_a_spec_that_was_edited_after_it_was_sealed_is_refused(store):
     contradictions.refuse_other_plan(StoredRun(store))
     spec = store.read_json("spec.json")
     store.write_json("spec.json", {**spec, "watermark_ms": spec["watermark_ms"] + 1})
@@ -105,8 +108,7 @@ def test_a_spec_that_was_edited_after_it_was_sealed_is_refused(tmp_path):
         contradictions.refuse_other_plan(StoredRun(store))
 
 
-def test_a_last_look_that_saw_another_count_is_a_contradiction(tmp_path):
-    _, store = fake_run(tmp_path, BY_OFFSETS)
+def test_a_last_look_that_saw_another_count_is_a_contradiction(store):
     path = store.path / "samples.parquet"
     samples = pq.read_table(path)
     count = samples.column("count").to_numpy().copy()
