@@ -93,10 +93,8 @@ def test_all_have_to_be_there():
     roster.connects("a", 0)
     roster.introduces("a", "host-1", OURS)
     roster.prepares("a", Offset(0, 1), 0)
-    assert not roster.all_accepted
-    assert not roster.all_prepared
+    assert (roster.all_accepted, roster.all_prepared) == (False, False)
 
     roster.connects("b", 0)
     roster.introduces("b", "host-1", OURS)
-    assert roster.all_accepted
-    assert not roster.all_prepared
+    assert (roster.all_accepted, roster.all_prepared) == (True, False)

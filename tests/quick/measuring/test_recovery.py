@@ -17,9 +17,8 @@ from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
 from harness.measuring.recovery import recover
 from harness.measuring.rework import CpuUse, records_again
-from harness.measuring.watched import Watched, link_twin
+from harness.measuring.watched import Watched
 from harness.model import Batch, BatchLog, FaultReport, FaultSpec
-from harness.rundir.store import Store
 from reports.sections.recovery import rows
 
 LOAD_S, END_S = 60.0, 65.0
