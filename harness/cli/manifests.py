@@ -12,7 +12,6 @@ from harness.cli.flags import takes
 from harness.cli.scenario_flags import EVENTS, SYSTEM, Scenario
 from harness.config import kubernetes, plan
 from harness.config.kubernetes import Deployment
-from harness.config.scenario_keys import KEYS
 from harness.engines import manifest as engines
 from harness.faults import registry
 from harness.model import DEFAULT_SCENARIO, EngineManifest, UsageError, redacted
@@ -115,7 +114,7 @@ def _refuse_the_run(asked: Deployment, scenario: str, flags: dict[str, Any]) -> 
         "master": kubernetes.MASTER,
         "checkpoint": kubernetes.CHECKPOINTS,
         "conf": [*own, *flags.get("conf", [])],
-        **({"workers": asked.workers, "bind": kubernetes.BIND} if asked.workers and "workers" in KEYS else {}),
+        **({"workers": asked.workers, "bind": kubernetes.BIND} if asked.workers else {}),
     }
     spec, manifest = plan.resolve(name, keys, {**flags, **of_cluster}, _on_spark)
     if needs := registry.create(spec, manifest).needs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.model import EngineManifest, RunSpec, UsageError
-from harness.services.addresses import is_loopback, split
+from harness.services.addresses import is_loopback, listens_on_loopback, split
 from harness.util.suggest import wrong
 
 
@@ -33,7 +33,7 @@ def _refuse_other_hosts(spec: RunSpec) -> None:
         raise UsageError(wrong("bind", spec.bind, "HOST:PORT, an address of this machine,")) from None
     if spec.kafka and not is_loopback(spec.kafka):
         return
-    if not is_loopback(spec.bind):
+    if not listens_on_loopback(spec.bind):
         raise UsageError(
             f"bind = {spec.bind!r} lets workers of other hosts join, but "
             f"{f'--kafka {spec.kafka}' if spec.kafka else 'the embedded Kafka'} can be reached from this machine only. "

@@ -34,7 +34,7 @@ from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.services import children
-from harness.services.addresses import is_loopback, refuse_bind
+from harness.services.addresses import listens_on_loopback, refuse_bind
 from harness.services.external import check_external, claim_external
 from harness.services.redis import find_server
 from harness.terminal import console
@@ -166,7 +166,7 @@ def answer(
 def _open_to_workers(bind: str) -> None:
     """Refuse an address at which nothing can listen, and say what it means to listen there."""
     refuse_bind(bind)
-    if not is_loopback(bind):
+    if not listens_on_loopback(bind):
         console.say(
             f"Load workers join at {bind}. Locust's channel there is neither authenticated nor encrypted: whoever "
             f"reaches it can join, and read the plan of the load. No password travels on it."

@@ -17,8 +17,8 @@ from harness.model import Required, RunSpec
 from harness.util.texts import many
 
 if TYPE_CHECKING:
+    from harness.judging.checks.case import RunFacts
     from harness.judging.judged import Judged
-from harness.judging.checks.case import RunFacts
 
 MIB = 1 << 20
 LONG_MS = 10_000  # an event with this lateness was delayed for long

@@ -81,6 +81,17 @@ def is_loopback(address: str) -> bool:
     return any(_is_loopback_host(urlsplit(f"//{server.strip()}").hostname or "") for server in address.split(","))
 
 
+def listens_on_loopback(address: str) -> bool:
+    """Return whether a server that listens at HOST:PORT is reachable from this machine only: at 0.0.0.0 all can reach
+    it.
+    """
+    host, _ = split(address)
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return is_loopback(address)
+
+
 def _is_loopback_host(host: str) -> bool:
     try:
         ip = ipaddress.ip_address(host)

@@ -13,7 +13,6 @@ from ruamel.yaml import YAML
 from typer.exceptions import TyperException
 
 from harness.cli import app
-from harness.config.scenario_keys import KEYS
 from harness.model import Exit
 from harness.services import owners
 from harness.terminal.command_end import ended
@@ -22,7 +21,6 @@ from tests.program.terminal.test_ending import GROUP
 IN_PODS = ["--namespace", "bench", "--image", "registry.example/streamgauge:0.2.0"]
 SERVERS = ["--kafka", "kafka:9092", "--redis", "redis://redis:6379/4"]
 WHOLE = [*IN_PODS, *SERVERS]
-NO_WORKER = "this program has no command `worker` yet: the pods that send the load are not tried"
 
 
 @pytest.fixture
@@ -81,7 +79,6 @@ def test_the_job_is_a_command_of_this_program(told):
     assert {"spark.driver.host=$(POD_IP)", "spark.executor.memory=2g"} <= {*taken["conf"]}
 
 
-@pytest.mark.skipif("worker" not in app.COMMANDS, reason=NO_WORKER)
 def test_load_workers_are_commands_of_this_program(told):
     secured = ["--secret", "servers", "--kafka-config", "/etc/streamgauge/client.properties"]
     objects = made_by(told, "--workers", "2", *secured)
@@ -93,7 +90,6 @@ def test_load_workers_are_commands_of_this_program(told):
     assert str(worker["kafka_config"]) == master["kafka_config"] == secured[3]
 
 
-@pytest.mark.skipif("workers" not in KEYS, reason=NO_WORKER)
 def test_more_load_workers_than_the_run_can_use_are_refused(told):
     code, out, err = told(*WHOLE, "--workers", "200")
 

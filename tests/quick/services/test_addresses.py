@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model import KafkaAddress, RedisAddress, UsageError, redacted
-from harness.services.addresses import PortTaken, free_ports, is_loopback, on_free_ports
+from harness.services.addresses import PortTaken, free_ports, is_loopback, listens_on_loopback, on_free_ports
 from harness.services.redis import external
 
 
@@ -120,3 +120,19 @@ def test_addresses_do_not_show_their_secrets():
     secret = {"sasl.password": "secret"}
     assert "secret" not in repr(KafkaAddress("host:1", librdkafka=secret, kafka_python=secret, java=secret))
     assert "secret" not in repr(RedisAddress("redis://:secret@host"))
+
+
+@pytest.mark.parametrize(
+    ("address", "alone"),
+    [
+        ("127.0.0.1:5557", True),
+        ("localhost:5557", True),
+        ("[::1]:5557", True),
+        ("0.0.0.0:5557", False),
+        ("[::]:5557", False),
+        ("10.0.0.5:5557", False),
+        ("bench.example:5557", False),
+    ],
+)
+def test_a_server_on_every_address_is_reached_by_others(address, alone):
+    assert listens_on_loopback(address) is alone
