@@ -1,4 +1,4 @@
-"""What one partition holds of a backlog, in its order, made without the other partitions.
+"""One partition of a backlog, in its order, made without the other partitions.
 
 So each partition can be made at another place, as by a task of Spark, and still has the bytes and the order that the ad
 servers of generators/fleet.py give it.

@@ -68,6 +68,7 @@ class LoadConfig:
     settings: Mapping[str, Any]
     folder: str
     grows: bool = False  # the journal extends the profile
+    patience: float = 1.0  # factor on the deadlines of a load of several processes
     metadata_deadline_s: float = 10.0
     flush_deadline_s: float = 150.0  # a broker may be down at the end, and needs time to return
 

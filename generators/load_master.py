@@ -195,7 +195,7 @@ class Master:
     def _read_config(self) -> None:
         if self._config is None and self._config_file.exists():
             self._config = msgspec.json.decode(self._config_file.read_bytes(), type=LoadConfig)
-            self._schedule = Schedule(self._config.tape)
+            self._schedule, self.roster.patience = Schedule(self._config.tape), self._config.patience
             self._send_plan([name for name, worker in self.roster.workers.items() if worker.accepted])
 
     def _read_go(self) -> None:
@@ -222,7 +222,7 @@ class Master:
             return
         self.over = True
         print(f"The load is void: {why}", file=sys.stderr, flush=True)
-        self._write_end(books, [why])
+        self._write_end(books, [why.rstrip(".")])
         self._runner.quit()  # tells the workers
         os._exit(FAILED)
 

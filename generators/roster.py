@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from generators import versions
 from generators.clock_offset import Offset
 
-LOST_S = 4.0  # without a message during the load; Locust's workers send one each second
+LOST_S = 3.5  # without a message during the load; Locust's workers send one each second
 STARTING_S = 30.0  # before it: a worker may wait for Kafka meanwhile
 
 
@@ -45,6 +45,7 @@ class Roster:
         self.workers: dict[str, Worker] = {}
         self._given = 0
         self.started = False
+        self.patience = 1.0  # factor on the time for which a worker may be silent
 
     def refusal(self, name: str) -> str:
         """Return why a worker that connects now is refused; "" if it may take part."""
@@ -94,7 +95,7 @@ class Roster:
 
     def refuse_lost(self, now_s: float) -> None:
         """Raise if a worker was silent for too long."""
-        limit_s = LOST_S if self.started else STARTING_S
+        limit_s = self.patience * (LOST_S if self.started else STARTING_S)
         for worker in self.workers.values():
             if not worker.booked and now_s - worker.heard_s > limit_s:
                 raise LoadVoidError(

@@ -1,5 +1,5 @@
-"""What has to be equal in a run and in its workers on other hosts, or they would send another load. Pure, but for the
-digest of our own files."""
+"""Compares the versions of a run and of its workers on other hosts. They must be equal, or another load would be sent.
+Pure, except for the digest of our own files."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ FORBIDDEN = {
 SHARED = {"workloads.prefixed"}  # knows no workload: jobs and the harness write keys of Redis in one way
 JOBS = {"workloads.jobs", *(f"workloads.{name}.jobs" for name in WORKLOADS)}
 LOADS = {"generators.ad_server", "generators.adservers", "generators.load_master", "generators.load_worker"}
-PROGRAMS = {*LOADS, *JOBS}
+CHECKS = {"harness.kafka_log.spark_check", "harness.kafka_log.spark_check_job"}  # in processes of Spark
+PROGRAMS = {*LOADS, *JOBS, *CHECKS}
 
 
 def _module(path: Path) -> str:

@@ -84,7 +84,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Used:
-    """What Spark, or this process, has used."""
+    """The CPU time and memory that Spark, or this process, has used."""
 
     wall_s: float  # with the start of Spark
     cpu_s: float
@@ -93,7 +93,7 @@ class Used:
 
 @dataclass(frozen=True)
 class Filled:
-    """What was written, and what that cost."""
+    """The records that were written, and their cost."""
 
     records: Mapping[int, int]  # by partition
     used: Used
@@ -347,7 +347,7 @@ def _scratch() -> Iterator[Path]:
 
 
 class _Cost:
-    """What a job has used so far."""
+    """Return the CPU time and memory that a job has used so far."""
 
     def __init__(self) -> None:
         self._books, self._pids = Books(), list[int]()

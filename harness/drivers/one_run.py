@@ -168,7 +168,7 @@ def _open_to_workers(bind: str) -> None:
     refuse_bind(bind)
     if not listens_on_loopback(bind):
         console.say(
-            f"Load workers join at {bind}. Locust's channel there is neither authenticated nor encrypted: whoever "
+            f"Load workers join at {bind}. Locust's channel there is neither authenticated nor encrypted: anyone who "
             f"reaches it can join, and read the plan of the load. No password travels on it."
         )
 

@@ -1,7 +1,7 @@
 """Locates the program's own files and its command name.
 
 In a checkout the launcher lies beside this package. No wheel contains it, so without it the program is an installed
-one: below `streamgauge/program` in somebody's environment. Nothing is ever written beside an installed program: its own
+one: below `streamgauge/program` in a user's environment. Nothing is ever written beside an installed program: its own
 environment lies in the user's cache, and its output goes to the state folder and the current folder. Standard library
 only, because the launcher imports this too.
 """

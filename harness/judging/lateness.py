@@ -47,7 +47,7 @@ class Countable:
 
 
 class CountedLog:
-    """The events of a log that count, and as far as known those that were dropped as late: in parts, each of which is
+    """The events of a log that count, and as far as known those that were dropped as late: in parts, which are
     read anew in each pass.
 
     `named`: those that the engine names, if there is no batch log. `missing_ms`: the newest time of an event that was

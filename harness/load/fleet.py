@@ -67,7 +67,16 @@ class Load:
         """Write the config, once Kafka is up and has the topic."""
         client, folder = self._spec.client, str(self._folder)
         settings: Mapping[str, Any] = kafka.kafka_python if client == "kafka-python" else kafka.librdkafka
-        content = LoadConfig(self.tape, client, kafka.bootstrap, self._topic, settings, folder, grows=self.grows)
+        content = LoadConfig(
+            self.tape,
+            client,
+            kafka.bootstrap,
+            self._topic,
+            settings,
+            folder,
+            grows=self.grows,
+            patience=self._spec.patience,
+        )
         write_privately(self._config, msgspec.json.encode(content).decode())
 
     def wait_ready(self) -> None:

@@ -1,4 +1,4 @@
-"""What a recovery made the engine do again: CPU time, tasks, records. Read from a run's files."""
+"""The work that a recovery made the engine do again: CPU time, tasks, records. Read from a run's files."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ COLUMNS = frozenset(each.name for each in fields(Judged))
 
 
 def judged(log: LogEvents, **columns: Any) -> JudgedLog:
-    """Return events that were sent at their event time, and of which none was late; but for these columns."""
+    """Return events that were sent at their event time and are not late, but for these columns."""
     none = np.zeros(len(log), dtype=np.bool_)
     of_events: dict[str, Any] = {
         "batch": np.full(len(log), NO_BATCH),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -67,8 +68,9 @@ def refuse_bind(address: str) -> None:
         with socket.create_server(split(address)):
             pass
     except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)  # its own text repeats the address
         raise HarnessError(
-            f"bind = {address!r}: this machine can't listen there ({error.strerror or error}). Name the address of one "
+            f"bind = {address!r}: this machine can't listen there ({why}). Name the address of one "
             f"of its own network interfaces, with a free port."
         ) from error
 

@@ -1,4 +1,4 @@
-"""What the loss of each part of an engine cost, in seconds: a panel for each figure, a bar for each fault."""
+"""Seconds that the loss of each part of an engine cost: a panel for each figure, a bar for each fault."""
 
 from __future__ import annotations
 

@@ -207,8 +207,8 @@ def broken(load: WorkersLoad, kafka: KafkaAddress, harm: signal.Signals) -> str:
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (signal.SIGKILL, "is lost: nothing was heard of it for 4 s. It had the servers"),
-        (signal.SIGSTOP, "is lost: nothing was heard of it for 4 s. It had the servers"),
+        (signal.SIGKILL, "is lost: nothing was heard of it for 3.5 s. It had the servers"),
+        (signal.SIGSTOP, "is lost: nothing was heard of it for 3.5 s. It had the servers"),
         (signal.SIGTERM, "ended: it was stopped there. It had the servers"),
     ],
 )

@@ -231,7 +231,7 @@ class RunFacts:
 
     @cached_property
     def census(self) -> Census:
-        """What is counted of all events."""
+        """The sums over all events."""
         first = self.oracle.groups
         return census_of(
             self.judged,

@@ -70,6 +70,14 @@ def test_a_worker_that_is_silent_is_lost_and_its_servers_are_named():
         roster.refuse_lost(LOST_S + 0.1)
 
 
+def test_a_slow_machine_has_patience_with_its_workers():
+    roster = started("a")
+    roster.patience = 4
+    roster.refuse_lost(4 * LOST_S)
+    with pytest.raises(LoadVoidError, match="nothing was heard of it for 14 s"):
+        roster.refuse_lost(4 * LOST_S + 1)
+
+
 def test_a_worker_may_be_silent_for_longer_before_the_load_and_after_its_books():
     before = roster_of("a")
     before.refuse_lost(STARTING_S)

@@ -4,9 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from harness.model import KafkaAddress, RedisAddress, UsageError, redacted
-from harness.services.addresses import PortTaken, free_ports, is_loopback, listens_on_loopback, on_free_ports
+from harness.model import HarnessError, KafkaAddress, RedisAddress, UsageError, redacted
+from harness.services.addresses import (
+    PortTaken,
+    free_ports,
+    is_loopback,
+    listens_on_loopback,
+    on_free_ports,
+    refuse_bind,
+    split,
+)
 from harness.services.redis import external
+
+
+def test_where_this_machine_cannot_listen_is_said_once():
+    with pytest.raises(HarnessError, match=r"can't listen there \([^()]+\)\. Name the address of one of its own"):
+        refuse_bind("192.0.2.77:5557")
+
+
+@pytest.mark.parametrize("address", ["host", "host:", ":5557", "host:0", "host:65536", "host:+5", "host:\u0665"])
+def test_no_address_is_not_split(address):
+    with pytest.raises(ValueError, match="is not HOST:PORT"):
+        split(address)
+
+
+def test_an_address_is_split():
+    assert (split("10.0.0.5:5557"), split("[::1]:80")) == (("10.0.0.5", 5557), ("::1", 80))
 
 
 @pytest.mark.parametrize(
