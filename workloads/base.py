@@ -231,6 +231,10 @@ class Oracle(Protocol):
         """
 
     @property
+    def keeps_rows(self) -> bool:
+        """True if `places` keeps what `fold` needs. Then it is asked once for each event."""
+
+    @property
     def groups(self) -> int:
         """The number of keys of each value, including the probed ones, which are last."""
 

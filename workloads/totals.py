@@ -23,7 +23,7 @@ class InTotals:
         self._oracle = oracle
         self.codes, self.values, self.part_ms = oracle.codes, oracle.values, oracle.part_ms
         self.groups, self.probed_from = oracle.groups, oracle.probed_from
-        self.merges = False
+        self.merges = self.keeps_rows = False
         counted = [number for number, value in enumerate(oracle.values) if value.kind is Kind.COUNT]
         self._counted = np.array(counted, dtype=np.int64)
 

@@ -153,10 +153,11 @@ class NamedLate:
 
 
 def adds_up(oracle: Oracle) -> bool:
-    """Return True if the values of parts of the events add up to those of all. Only counts do: any other value may
-    depend on several events.
+    """Return True if the events may be judged in parts, which are asked for again: the values of parts add up to those
+    of all. Only counts do: any other value may depend on several events.
     """
-    return not oracle.merges and all(value.kind is Kind.COUNT for value in oracle.values)
+    counts = all(value.kind is Kind.COUNT for value in oracle.values)
+    return counts and not oracle.merges and not oracle.keeps_rows
 
 
 def folded(oracle: Oracle, events: LogEvents, rows: Mask | None = None) -> Ledger:

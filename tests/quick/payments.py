@@ -85,7 +85,7 @@ class PaymentCodec:
 
 class PaymentOracle:
     values = (Value("payments", Kind.COUNT), Value("cents", Kind.SUM), Value("payers", Kind.MONOTONE))
-    merges = False
+    merges = keeps_rows = False
     groups = probed_from = SHOPS
 
     def __init__(self, window_ms: int) -> None:

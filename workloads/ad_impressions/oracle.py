@@ -31,7 +31,7 @@ class AdOracle:
     """An oracle whose keys are campaigns and whose fields are starts of windows. See `workloads.base.Oracle`."""
 
     values = (Value("views", Kind.COUNT),)
-    merges = False
+    merges = keeps_rows = False
 
     def __init__(self, spec: RunSpec) -> None:
         self.codes = Codes()

@@ -36,6 +36,7 @@ class DeclaredOracle:
         self.codes = Codes()
         self.values = tuple(Value(name, Kind(kind)) for name, kind in self._question.values.items())
         self.groups = self.probed_from = len(self._names)
+        self.keeps_rows = True
         self.part_ms, self.merges = self._question.step_ms, self._question.merge
         paths = (path for path, field in leaves(declaration.fields) if not isinstance(field, Time))
         self._columns = (TIME, ID, *map(column_of, paths))

@@ -31,7 +31,7 @@ class EtlOracle:
     """An oracle with a key for each value, whose fields are ids of events. See `workloads.base.Oracle`."""
 
     values = VALUES
-    merges = False
+    merges = keeps_rows = False
     groups = probed_from = 1
 
     def __init__(self, hour_ms: int, campaigns: Sequence[str]) -> None:
