@@ -184,7 +184,7 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
 
 
 def _cpu(run: Watched, twin: Watched, stretch: _Stretch) -> Iterator[tuple[str, Quantity]]:
-    """Compare the engine's CPU time with the baseline's, from the same second on, each until its own end or the next fault."""
+    """Compare the CPU time with that of the baseline from the same second on, each until its end or the next fault."""
     if run.cpu is None or twin.cpu is None:
         return
     used_s = run.cpu.between(stretch.struck_s, stretch.until_s)
