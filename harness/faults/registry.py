@@ -25,7 +25,7 @@ from harness.faults import (
     process,
     reader,
     redis,
-    scaling,
+    scale,
     table,
     table_kill,
 )
@@ -43,7 +43,7 @@ FAMILIES = {
     "kafka": (*kafka.KINDS, *kafka_replicas.KINDS),
     "process": process.KINDS,
     "cluster": cluster.KINDS,
-    "scale": scaling.KINDS,
+    "scale": scale.KINDS,
     "redis": redis.KINDS,
     "postgresql": (*postgresql.KINDS, *postgresql_replica.KINDS, *postgresql_disk.KINDS),
     "table": (*table_kill.KINDS, *table.KINDS),

@@ -184,12 +184,11 @@ def _over_twin(found: Mapping[str, Quantity], twin: Mapping[str, Quantity]) -> I
 
 
 def _cpu(run: Watched, twin: Watched, stretch: _Stretch) -> Iterator[tuple[str, Quantity]]:
-    """Compare the engine's CPU time with the baseline's, from the same second on. A run that has more to do ends later,
-    and the baseline's later time is empty.
-    """
+    """Compare the CPU time with that of the baseline from the same second on, each until its end or the next fault."""
     if run.cpu is None or twin.cpu is None:
         return
-    used_s, usual_s = (each.cpu.between(stretch.struck_s, stretch.until_s) for each in (run, twin) if each.cpu)
+    used_s = run.cpu.between(stretch.struck_s, stretch.until_s)
+    usual_s = twin.cpu.between(stretch.struck_s, twin.end_s if stretch.last else stretch.until_s)
     yield "cpu_s", Quantity(used_s, "of all its processes", over_twin=used_s - usual_s)
 
 

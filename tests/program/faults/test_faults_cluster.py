@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from harness.engines.base import ClusterState, Member
-from harness.faults import registry, scaling
+from harness.faults import registry, scale
 from harness.faults.cluster import KINDS
 from harness.faults.registry import parse
 from harness.model import FaultSpec
@@ -185,7 +185,7 @@ def test_the_only_worker_stays():
     assert create("add-worker@now", "cluster[1]").needs == ()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *scaling.KINDS[:2]], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [*KINDS, *scale.KINDS[:2]], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("master", ["local[*]", "local-cluster[2,1,1024]", "spark://m:7077"])
 def test_only_a_cluster_of_the_run_can_be_struck(kind, master):
     (why,) = create(f"{kind.name}@now", master).needs

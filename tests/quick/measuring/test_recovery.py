@@ -397,6 +397,8 @@ def test_cpu_is_counted_from_the_strike_to_the_end_and_compared_with_the_baselin
 
     assert found.value == pytest.approx(90.0)
     assert found.over_twin == pytest.approx(45.0)
+    slow = replace(KILLED, cpu=CpuUse(np.array([0.0, 99.0]), np.array([0.0, 99.0])), end_s=99.0)
+    assert only(replace(KILLED, cpu=used), twin=slow).quantities["cpu_s"].over_twin == pytest.approx(90.0 - 79.0)
     assert "cpu_s" not in only(replace(KILLED, cpu=used)).quantities  # nothing to compare with
 
 
