@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,18 +18,18 @@ Attached = Annotated[bool, typer.Option("--attached", help="Start other ones, an
 def up(attached: Attached = False, as_json: Json = False) -> None:
     """Start an embedded Kafka and Redis for your own experiments."""
     if attached:
-        keeper.attached(jvm.jars("services"), jvm.java(), lambda kafka, redis: _attached(kafka, redis, as_json=as_json))
+        until = "Both stop when standard input ends: press Ctrl-D."
+        keeper.attached(jvm.jars("services"), jvm.java(), partial(_say, as_json, until, started=True))
         return
     services, started = keeper.up(jvm.jars("services"), jvm.java())
-    text = f"{'up' if started else 'already up'}: --kafka {services.kafka} --redis {services.redis}"
-    text += f"\nThe logs are in {services.folder}. `streamgauge down` stops both."
-    answer(as_json, {"command": "up", "kafka": services.kafka, "redis": services.redis, "started": started}, text)
+    until = f"The logs are in {services.folder}. `streamgauge down` stops both."
+    _say(as_json, until, services.kafka, services.redis, started=started)
 
 
-def _attached(kafka: str, redis: str, *, as_json: bool) -> None:
-    text = f"up: --kafka {kafka} --redis {redis}\nBoth stop when standard input ends: press Ctrl-D."
-    answer(as_json, {"command": "up", "kafka": kafka, "redis": redis, "started": True}, text)
-    sys.stdout.flush()
+def _say(as_json: bool, until: str, kafka: str, redis: str, *, started: bool) -> None:
+    text = f"{'up' if started else 'already up'}: --kafka {kafka} --redis {redis}\n{until}"
+    answer(as_json, {"command": "up", "kafka": kafka, "redis": redis, "started": started}, text)
+    sys.stdout.flush()  # one who waits for the addresses reads them from a pipe
 
 
 def down(as_json: Json = False) -> None:

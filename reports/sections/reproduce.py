@@ -172,6 +172,7 @@ def keys_of(spec: RunSpec, manifest: EngineManifest) -> dict[str, Any]:
         "backlog": _milliseconds(spec.tape.backlog_ms),
         "history": _milliseconds(spec.tape.history_ms),
         "workload": spec.declared_in or spec.workload,
+        "workers": spec.workers or None,
         **_profile(spec, manifest),
     }
     found = {}

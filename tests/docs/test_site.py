@@ -17,6 +17,7 @@ import sys
 from email.message import Message
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -396,7 +397,7 @@ def test_a_wheel_has_no_documents_and_says_where_they_are(call, unbuilt, monkeyp
     told["Project-URL"] = f"Repository, {ADDRESS}"
     monkeypatch.setattr(docs, "IS_CHECKOUT", False)
     monkeypatch.setattr(project_url, "IS_CHECKOUT", False)
-    monkeypatch.setattr(project_url, "metadata", lambda _: told)
+    monkeypatch.setattr(project_url, "distributions", lambda **_: [SimpleNamespace(metadata=told)])
     monkeypatch.setattr(project_url, "_of_project", project_url._of_project.__wrapped__)  # without what it has kept
 
     code, out, err = call()
