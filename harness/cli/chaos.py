@@ -25,7 +25,7 @@ def _as_often_as_needed(metavar: str, what: str, names: shell_completion.Complet
 
 
 # Keys that a tier sets for all of its runs.
-OF_THE_TIER = ("rate", "duration", "disorder", "watermark")
+OF_THE_TIER = ("rate", "duration", "disorder", "watermark", "cluster")
 
 
 @takes("rate", "duration", *EVENTS, *SYSTEM, "repeat", usual=dict.fromkeys(OF_THE_TIER, "the tier's"))

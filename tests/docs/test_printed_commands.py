@@ -122,6 +122,8 @@ NAMED = {
     "rm": "Name the runs to remove",
     "run --repeat": "requires an argument",
     "scale": "Give the numbers of cores to measure",
+    "worker": "Missing option '--master'",
+    "worker --master {}": "is not HOST:PORT",
 }
 OWN_SERVERS = (
     "--kafka broker:9093 --kafka-config client.properties --redis 'redis://user:${env:REDIS_PASSWORD}@host:6379/4'"
@@ -229,6 +231,7 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(claim, "keys_to_delete", lambda *_, **__: None)
     monkeypatch.setattr(executors, "reach", lambda _: None)
     monkeypatch.setattr(keeper, "status", lambda: keeper.Services("127.0.0.1:9092", "", "", ""))
+    monkeypatch.setattr(keeper, "down", lambda: True)
     monkeypatch.setattr(backlog, "refuse", lambda *_, **__: None)
     monkeypatch.setattr(one_run, "refuse_bind", lambda _: None)
     for name in ("kafka_says", "redis_says"):

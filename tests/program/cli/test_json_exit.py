@@ -17,6 +17,7 @@ FAST = ["--engine", "fake", "--rate", "100", "--duration", "12s", "--window", "4
 # These start engines, servers or tests of their own: their answers are looked at where they are run, and their
 # refusals here.
 STARTERS = {
+    "backlog",
     "search",
     "chaos",
     "compare",
