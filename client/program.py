@@ -18,7 +18,7 @@ Flag = str | int | float | bool | Path | Sequence[str] | None
 
 
 class ProgramError(Exception):
-    """The program could not do what it was asked for, and there is no verdict."""
+    """The program could not do this, and there is no verdict."""
 
 
 class UsageError(ProgramError):
@@ -50,11 +50,11 @@ def asked(words: Sequence[str]) -> dict[str, Any]:
     """Run a command, and return its answer. Its progress goes to standard error as it comes."""
     child = subprocess.Popen([*command(), *words, "--json"], stdout=subprocess.PIPE, text=True)
     try:
-        told, _ = child.communicate()
+        output, _ = child.communicate()
     except BaseException:  # also Ctrl-C in a notebook, which reaches this process alone
         _end(child)
         raise
-    return _understood(words, told, child.returncode)
+    return _answer_in(output, words, child.returncode)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
@@ -66,13 +66,13 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.communicate()
 
 
-def _understood(words: Sequence[str], told: str, code: int) -> dict[str, Any]:
+def _answer_in(output: str, words: Sequence[str], code: int) -> dict[str, Any]:
     try:
-        answer = json.loads(told)
+        answer = json.loads(output)
     except ValueError:
         answer = {}
     if not isinstance(answer, dict) or not answer or "error" in answer:
-        said = answer.get("error") if isinstance(answer, dict) and answer else "its last lines are on standard error"
+        reason = answer.get("error") if isinstance(answer, dict) and answer else "its last lines are on standard error"
         kind = UsageError if code == USAGE else ProgramError
-        raise kind(f"streamgauge {' '.join(words)} ended with exit code {code}: {said}")
+        raise kind(f"streamgauge {' '.join(words)} ended with exit code {code}: {reason}")
     return answer

@@ -1,4 +1,4 @@
-"""What a run or an experiment found, as values."""
+"""The result of a run or an experiment, as values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found. All of it is read from the run's folder."""
+    """The result of a run. All of it is read from the run's folder."""
 
     folder: Path
     verdict: str  # PASS, FAIL or UNKNOWN
@@ -109,7 +109,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What many runs found together: `gate`, `compare` or `search`."""
+    """The result of many runs together: `gate`, `compare` or `search`."""
 
     folder: Path
     verdict: str  # PASS, FAIL or UNKNOWN
@@ -144,9 +144,9 @@ def read(folder: Path) -> Result:
     )
 
 
-def _check(told: Mapping[str, Any]) -> Check:
-    witnesses = (Witness(each["cell"], each["expected"], each["seen"], each["detail"]) for each in told["witnesses"])
-    return Check(told["name"], told["outcome"], told["sentence"], tuple(witnesses))
+def _check(stored: Mapping[str, Any]) -> Check:
+    witnesses = (Witness(each["cell"], each["expected"], each["seen"], each["detail"]) for each in stored["witnesses"])
+    return Check(stored["name"], stored["outcome"], stored["sentence"], tuple(witnesses))
 
 
 def _json(path: Path) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ("harness", "workloads", "generators", "reports")
+PROGRAM = ("client", "harness", "workloads", "generators", "reports")
 WORDS = ("told", "nobody", "somebody", "whoever", "of which", "that which")
 FRAGMENT = re.compile(r"(What|Of|Where|Whether|By|As|Who|Which|That)\b")
 # As many as there are. Who takes some away lowers the number.
