@@ -23,6 +23,7 @@ LAYERS = (
     "harness",  # its version
     "harness.host",
     "harness.terminal",
+    "harness.web",
     "harness.install",
     "harness.services",
     "harness.rundir",

@@ -1,0 +1,1 @@
+"""What a browser on this machine may see: one server on loopback, which changes nothing."""
