@@ -1,1 +1,1 @@
-"""What a browser on this machine may see: one server on loopback, which changes nothing."""
+"""One read-only server on loopback, for a browser on this machine."""

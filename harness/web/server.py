@@ -29,7 +29,7 @@ POLL_S = 0.05  # how often the server looks whether it shall end
 
 
 class Answer(NamedTuple):
-    """What a request gets. A body that is an iterator is sent in pieces, until it ends or the reader goes."""
+    """An answer to a request. A body that is an iterator is sent in pieces, until it ends or the reader goes."""
 
     body: bytes | Iterator[bytes]
     content_type: str = HTML
