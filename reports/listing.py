@@ -16,6 +16,7 @@ from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
 from harness.services.owners import is_alive
 from harness.terminal.command_end import BROKE, ENDED_EARLY
+from harness.util import local_time
 
 RUNNING, KILLED, TORN = "running", "broken off", "torn"
 RECHECK = "`streamgauge recheck` judges the recorded part"
@@ -34,11 +35,16 @@ class Listed:
     state: str
     sentence: str
     size: int = 0  # bytes
+    began_ms: int | None = None  # None: unknown
 
-    def as_object(self) -> dict[str, str | int]:
+    @property
+    def began(self) -> str:
+        return "" if self.began_ms is None else local_time.minute(self.began_ms)
+
+    def as_object(self) -> dict[str, str | int | None]:
         key = "run" if self.kind == "run" else "experiment"
         told = {key: self.path.name, "kind": self.kind, "state": self.state, "sentence": self.sentence}
-        return {**told, "bytes": self.size}
+        return {**told, "bytes": self.size, "began_ms": self.began_ms}
 
 
 def runs(base: Path) -> list[Listed]:
@@ -60,7 +66,7 @@ def is_going_on(experiment: Path) -> bool:
 
 
 def _sized(listed: Listed) -> Listed:
-    return replace(listed, size=folder_bytes(listed.path) or 0)
+    return replace(listed, size=folder_bytes(listed.path) or 0, began_ms=store.made_ms(listed.path))
 
 
 def run_of(place: Store) -> Listed:

@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from harness.model import Outcome
+from harness.util.local_time import local
 from harness.util.text_tables import without_empty
 from reports.figures.style import VARIABLES, Picture
 
@@ -80,6 +81,7 @@ class Page:
     sections: tuple[Section, ...]
     word: str = ""  # the answer, if it differs from the outcome
     why: Link | None = None  # the entry of the documents that explains the answer
+    began_ms: int | None = None  # the begin of the run, by whose offset from UTC times without a date are shown
 
     @property
     def answer(self) -> str:
@@ -104,6 +106,7 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.filters["local"] = lambda text: local(text, page.began_ms)
     environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped when it is drawn
     return environment.get_template("page.html.j2").render(
         page=page, theme={name.removeprefix("--"): colour for colour, name in VARIABLES.items()}

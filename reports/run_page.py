@@ -47,7 +47,18 @@ def page_of(evidence: Evidence) -> Page:
     numbers = (*_survived(evidence), *numbers)
     title, subtitle = _title(evidence)
     link = Link(explained, project_url.of(explained)) if explained else None
-    return Page(title, subtitle, outcome, sentence, facts, numbers, withheld, sections(evidence), why=link)
+    return Page(
+        title,
+        subtitle,
+        outcome,
+        sentence,
+        facts,
+        numbers,
+        withheld,
+        sections(evidence),
+        why=link,
+        began_ms=_begun_ms(evidence.store),
+    )
 
 
 def _verdict(evidence: Evidence) -> tuple[Outcome, str, tuple[str, ...], str]:
@@ -102,11 +113,15 @@ def _title(evidence: Evidence) -> tuple[str, str]:
         spec = evidence.spec
     except MissingEvidence:
         return evidence.store.path.name, ""
-    begun = next((entry["at_ms"] for entry in evidence.store.history("begin")), None)
+    begun = _begun_ms(evidence.store)
     simulated = unless_missing(lambda: evidence.manifest.simulated)
     when = "" if begun is None or simulated else f", {datetime.fromtimestamp(begun / 1000, UTC):%Y-%m-%d %H:%M} UTC"
     about = f"seed {spec.tape.seed}, disorder {spec.disorder_name}, fault {spec.fault.text}{when}"
     return f"{spec.title} on {spec.engine}/{spec.sink}", about
+
+
+def _begun_ms(store: Store) -> int | None:
+    return next((entry["at_ms"] for entry in store.history("begin")), None)
 
 
 def _survived(evidence: Evidence) -> Iterator[Number]:

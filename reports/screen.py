@@ -1,12 +1,15 @@
-"""The last screen of a run: plain text of 80 columns, and of 24 lines unless more has to be said.
+"""The last screen of a run: plain text of 80 columns, or fewer on a narrow terminal, and of 24 lines unless more has to
+be said.
 
 Colour is added by harness/terminal/console.py, and only on a terminal.
 """
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from harness.experiments.upgrade import DIFFERENCE, Upgraded
@@ -15,7 +18,9 @@ from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, Witness
+from harness.terminal import screens
 from harness.terminal.command_end import short_path
+from harness.util.local_time import local
 from harness.util.texts import many, three_digits
 from reports import outage, outside, why
 from reports.load_workers import by_workers
@@ -34,6 +39,7 @@ def lines(result: Result) -> list[str]:
     """Return the verdict, its evidence, and the path of the run. Long sentences are wrapped. Witnesses that do not fit
     the screen are counted.
     """
+    result = _in_this_zone(result)
     body = list(_all(result))
     room = LINES - 2 - len(body)
     return [*body, *_witnesses(result, room), "", f"  {short_path(result.path)}"]
@@ -42,13 +48,31 @@ def lines(result: Result) -> list[str]:
 def upgraded(old: str, new: str, found: Upgraded, result: Result) -> list[str]:
     """Return the outcome of an upgrade, followed by the screen of its run."""
     verdict, differ = result.verdict, many(found.changed_lines, "line differs", "lines differ")
-    head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {found.sentence}")
-    counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {verdict.sentence}")
+    sentence, counted = (local(each.sentence, result.began_ms) for each in (found, verdict))
+    head = _wrapped(f"{found.outcome.value}  ", f"{found.word.value}, from {old} to {new}: {sentence}")
+    counts = _wrapped("  counts   ", f"{verdict.outcome.value}: {counted}")
     jobs = _wrapped("  jobs     ", f"{differ}: {short_path(result.path)}/{DIFFERENCE}")
     is_of_the_upgrade = found.outcome is not Outcome.PASS and verdict.outcome is Outcome.PASS
     explained = _wrapped("  why      ", why.link(why.UPGRADE)) if is_of_the_upgrade else []
     rest = lines(result)
     return [*head, "", *counts, *jobs, *explained, *rest[rest.index("") + 1 :]]
+
+
+def _in_this_zone(result: Result) -> Result:
+    """Translate the times of a verdict before its lines are wrapped. The engine's last words stay as they are."""
+
+    def here(text: str) -> str:
+        return local(text, result.began_ms)
+
+    def translated(check: CheckResult) -> CheckResult:
+        if check.name == "engine":
+            return check
+        witnesses = [replace(each, cell=here(each.cell), detail=here(each.detail)) for each in check.witnesses]
+        return replace(check, sentence=here(check.sentence), witnesses=tuple(witnesses))
+
+    verdict = result.verdict
+    checks = tuple(map(translated, verdict.checks))
+    return replace(result, verdict=replace(verdict, sentence=here(verdict.sentence), checks=checks))
 
 
 def _all(result: Result) -> Iterator[str]:
@@ -256,7 +280,7 @@ def _wrapped(head: str, text: str, further: str = "") -> list[str]:
     """Long words such as paths stay whole, so that they can be copied."""
     return textwrap.wrap(
         text,
-        WIDTH,
+        min(WIDTH, screens.room(sys.stdout) or WIDTH),
         initial_indent=head,
         subsequent_indent=further or " " * len(head),
         break_long_words=False,

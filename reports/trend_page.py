@@ -38,7 +38,7 @@ def page_of(history: History) -> Page:
         title="Trend of gates",
         subtitle=trended.counts(history),
         outcome=trended.OUTCOMES[last.answer],
-        sentence=f"The newest gate, {trended.minute(last)} UTC, is {last.answer.value}: {last.sentence}.",
+        sentence=f"The newest gate, {trended.minute(last)}, is {last.answer.value}: {last.sentence}.",
         facts=("Each point is a gate: the ratio of its head to its base, with the interval of that gate.",),
         numbers=(),
         withheld="",
@@ -143,7 +143,7 @@ def _gates(history: History) -> Section:
         )
         for e in reversed(newest)
     )
-    columns = ("when, UTC", "head", "commit", "base", "series", *history.metrics, "answer", "in words")
+    columns = ("when", "head", "commit", "base", "series", *history.metrics, "answer", "in words")
     caption = f"{many(len(newest), 'gate')}, the newest first"
     return Section("gates", "Every gate", tables=(Table(columns, rows, caption, folded=True),))
 

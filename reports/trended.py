@@ -89,11 +89,11 @@ def with_interval(entry: Entry, figure: Figure) -> str:
 
 
 def day(entry: Entry) -> str:
-    return f"{entry.at:%Y-%m-%d}"
+    return f"{entry.at.astimezone():%Y-%m-%d}"
 
 
 def minute(entry: Entry) -> str:
-    return f"{entry.at:%Y-%m-%d %H:%M}"
+    return f"{entry.at:%Y-%m-%d %H:%M} UTC"
 
 
 def as_object(history: History, out: Path) -> dict[str, Any]:

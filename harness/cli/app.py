@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 
 from harness import __version__
 from harness.cli import examples, panels
-from harness.cli.common_flags import Json, with_quiet
+from harness.cli.common_flags import Json, for_long
 from harness.model import Exit, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.services import owners
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     module: str  # in harness/cli/
     name: str  # a function in it, or a Typer application if the command has subcommands
     heading: str
-    is_long: bool = False  # it shows its progress, and has --quiet
+    is_long: bool = False  # it shows its progress, and has --quiet and --notify
 
 
 COMMANDS = {
@@ -72,7 +72,7 @@ def imported(name: str) -> Any:
     """Import a command's function or application, and convert it to a Typer command."""
     found = _found(COMMANDS[name])
     if not isinstance(found, typer.Typer):
-        found = with_quiet(found) if COMMANDS[name].is_long else found
+        found = for_long(name)(found) if COMMANDS[name].is_long else found
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
         found = alone

@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, Never
@@ -15,7 +16,7 @@ import typer
 
 from harness.cli import shell_completion
 from harness.model import Exit, Outcome
-from harness.terminal import console
+from harness.terminal import console, notification
 
 RUNS = Path("runs")
 EXPERIMENTS = Path("experiments")
@@ -24,36 +25,53 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object. Allow
 Quiet = Annotated[
     bool, typer.Option("--quiet", help="Show no progress, and of the result only the verdict. Allowed anywhere.")
 ]
+Notify = Annotated[
+    bool, typer.Option("--notify", help="Ring the bell, and show a notification with the verdict, when it has ended.")
+]
 Run = Annotated[
     Path, typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=shell_completion.run)
 ]
 
 
-def with_quiet(command: Callable[..., None]) -> Callable[..., None]:
-    """Add `--quiet` to a command that takes long. harness/terminal/screens.py obeys it."""
+def for_long(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add `--quiet`, which harness/terminal/screens.py obeys, and `--notify` to a command that takes long."""
 
-    @functools.wraps(command)
-    def obeying(*args: Any, quiet: bool = False, **values: Any) -> None:
-        console.quieten(quiet)
-        command(*args, **values)
+    def with_flags(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def obeying(*args: Any, quiet: bool = False, notify: bool = False, **values: Any) -> None:
+            console.quieten(quiet)
+            with notification.at_end(name) if notify else nullcontext():
+                command(*args, **values)
 
-    own = inspect.signature(command, eval_str=True)
-    flag = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=Quiet)
-    obeying.__signature__ = own.replace(parameters=[*own.parameters.values(), flag])  # type: ignore[attr-defined]
-    return obeying
+        own = inspect.signature(command, eval_str=True)
+        flags = (
+            Parameter(flag, Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+            for flag, kind in (("quiet", Quiet), ("notify", Notify))
+        )
+        obeying.__signature__ = own.replace(parameters=[*own.parameters.values(), *flags])  # type: ignore[attr-defined]
+        return obeying
+
+    return with_flags
 
 
 def answer(as_json: bool, told: Mapping[str, Any], text: str, code: int = Exit.PASS) -> None:
-    """Print the answer of a command without a verdict: its text, or the `--json` object with the exit code."""
-    print(json.dumps({**told, "exit": int(code)}) if as_json else text, flush=True)
+    """Print the answer of a command without a verdict."""
+    print(form(as_json, told, text, code), flush=True)
+
+
+def form(as_json: bool, told: Mapping[str, Any], text: str, code: int = Exit.PASS) -> str:
+    """Return an answer as it is printed: its text, or the `--json` object with the exit code."""
+    return json.dumps({**told, "exit": int(code)}) if as_json else text
 
 
 def conclude(as_json: bool, told: Mapping[str, Any], lines: Iterable[str], outcome: Outcome) -> Never:
     """Print the answer of a command with a verdict, and end it with the exit code of that."""
+    lines = [*lines]
+    notification.verdict(lines[0])
     if as_json:
         print(json.dumps(told), flush=True)
     else:
-        console.show_result([*lines], outcome)
+        console.show_result(lines, outcome)
     raise typer.Exit(outcome.exit_code)
 
 

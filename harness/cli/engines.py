@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import Json, answer, with_quiet
+from harness.cli.common_flags import Json, answer, for_long
 from harness.cli.panels import Commands
 from harness.drivers import class_archives
 from harness.engines import environments, fake, manifest, removal
@@ -46,7 +46,7 @@ def engines(context: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command("add")
-@with_quiet
+@for_long("engines add")
 def add(engine: Engine, as_json: Json = False) -> None:
     """Install an engine's dependencies without running it."""
     found = manifest.load(engine)

@@ -23,7 +23,7 @@ from harness.experiments.gating import baseline, history
 from harness.experiments.gating.baseline import REFERENCE, is_baseline
 from harness.experiments.gating.gate import ANY
 from harness.model import Exit, Outcome, UsageError
-from harness.terminal import console
+from harness.terminal import console, notification
 from harness.util.suggest import wrong
 from reports import calibrated as reports_calibrated
 from reports import gated as reports_gated
@@ -140,12 +140,13 @@ def gate(
         console.note(said)
     # A threshold that was typed is a usage error if the measurement can't resolve it; the default one is not.
     code = Exit.USAGE if threshold and found.is_too_fine else found.outcome.exit_code
+    head = f"{found.answer.value}  {found.sentence}"
+    notification.verdict(head)
     if as_json:
         print(json.dumps(reports_gated.as_object(found, path, code)))
     else:
         rows = [reports_gated.row(each) for each in found.effects]
         table = [console.table(rows, reports_gated.HEADER), ""] if rows else []
-        head = f"{found.answer.value}  {found.sentence}"
         below = [*reports_gated.advice(found, budget * 60), *reports_gated.notes(found)]
         console.show_result([head, "", *table, *below, "", str(path)], found.outcome)
     drive_gate.draw(Folder(path))

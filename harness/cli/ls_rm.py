@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from harness.cli import shell_completion
-from harness.cli.common_flags import EXPERIMENTS, RUNS, Json, answer
+from harness.cli.common_flags import EXPERIMENTS, RUNS, Json, answer, form
 from harness.drivers import delete_runs
 from harness.host.disk_space import size_in_words
-from harness.model import UsageError
+from harness.model import Stopped, UsageError
 from harness.rundir import markers
-from harness.terminal import console
+from harness.terminal import console, watching
+from harness.util.local_time import local
 from reports import listing
 
 
@@ -22,24 +24,37 @@ def ls(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="A run, an experiment, or a folder of either.")
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show the list again when it changes, until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List runs and experiments with verdict and size, newest last."""
+    """List runs and experiments with begin, verdict and size, newest last."""
     if folder and not folder.is_dir():
         raise markers.refusal(folder, *markers.CALLED)
+    if not watch:
+        answer(as_json, *_listed(folder))
+        return
+    with suppress(Stopped):  # the only way to end it
+        watching.show_changes(lambda: form(as_json, *_listed(folder)))
+
+
+def _listed(folder: Path | None) -> tuple[dict[str, Any], str]:
+    """Return the list as an object and as text."""
     runs = listing.runs(folder or RUNS)
     experiments = listing.experiments(*([folder] if folder else [RUNS, EXPERIMENTS]))
     found = {"runs": runs, "experiments": experiments}
     told = {noun: [each.as_object() for each in listed] for noun, listed in found.items()}
     tables = [
         console.table(
-            [[each.path.name, size_in_words(each.size), each.state, each.sentence] for each in listed],
-            (noun, "size", "state", "sentence"),
+            [
+                [each.path.name, each.began, size_in_words(each.size), each.state, local(each.sentence, each.began_ms)]
+                for each in listed
+            ],
+            (noun, "begun", "size", "state", "sentence"),
         )
         for noun, listed in (("run", runs), ("experiment", experiments))
         if listed
     ]
-    answer(as_json, told, "\n\n".join(tables) or "no runs here")
+    return told, "\n\n".join(tables) or "no runs here"
 
 
 def rm(

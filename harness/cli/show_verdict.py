@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.terminal import console
+from harness.terminal import console, notification
 
 if TYPE_CHECKING:
     from reports.result import Result
 
 
 def show(command: str, result: Result, as_json: bool) -> None:
+    notification.verdict(f"{result.verdict.outcome} {result.verdict.sentence}")
     if as_json:
         from reports.exports import machine
 

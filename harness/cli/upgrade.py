@@ -20,7 +20,7 @@ from harness.faults import registry as faults
 from harness.faults.job import MEANS, QUESTION, STATES, STOPS
 from harness.judging.stored_run import StoredRun
 from harness.model import UsageError
-from harness.terminal import console
+from harness.terminal import console, notification
 from harness.util.suggest import nearest, wrong
 
 SCENARIO = "calm"
@@ -80,6 +80,7 @@ def upgrade_job(
     stored = StoredRun.open(result.path)
     stored.store.write_bytes(upgrade.DIFFERENCE, "\n".join([*lines, ""]).encode())
     found = upgrade.judged(result.verdict, stored.faults, upgrade.changed(lines))
+    notification.verdict(f"{found.outcome} {found.word.value}: {found.sentence}")
     if as_json:
         from reports.exports import machine
 

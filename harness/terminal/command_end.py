@@ -28,6 +28,7 @@ from harness.host import cpu_starvation, disk_space
 from harness.model import Exit, HarnessError, Stopped, UsageError
 from harness.terminal.screens import fit_to_terminal
 from harness.util import server_errors
+from harness.util.local_time import local
 from harness.util.texts import shown
 from harness.util.wait import DeadlinePassed
 
@@ -284,7 +285,7 @@ def _end(arguments: Sequence[str], error: BaseException, sentence: str, code: in
         ),
     ]
     with suppress(OSError):
-        text = fit_to_terminal("streamgauge: " + "\n  ".join(told), sys.stderr)
+        text = fit_to_terminal(local("streamgauge: " + "\n  ".join(told)), sys.stderr)
         print(text, file=sys.stderr, flush=True)
     if wants_json(arguments):
         facts: dict[str, Any] = {"command": command_of(arguments) or None, "verdict": None, "exit": code}

@@ -5,14 +5,14 @@ rich is imported only where it draws, because its import is slow and most output
 
 from __future__ import annotations
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from itertools import takewhile, zip_longest
 
 from harness.model import Outcome
-from harness.terminal.screens import fit_to_terminal, is_able, is_quiet, note, progress, quieten, say
+from harness.terminal.screens import fit_to_terminal, is_able, is_quiet, note, progress, quieten, room, say, sized
+from harness.util.local_time import local
 
 __all__ = [
     "fit_to_terminal",
@@ -35,10 +35,10 @@ def show_result(lines: Sequence[str], outcome: Outcome) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True, color_system="auto" if is_able(sys.stdout) else None)
+    console = sized(Console(highlight=False, soft_wrap=True, color_system="auto" if is_able(sys.stdout) else None))
     each_alone = "\n".join(lines).split("\n")
     for number, line in enumerate(verdict_only(each_alone) if is_quiet() else each_alone):
-        text = fit_to_terminal(line, sys.stdout)
+        text = fit_to_terminal(local(line), sys.stdout)
         console.print(Text(text, style=COLOURS[outcome] if number == 0 else ""))
 
 
@@ -54,7 +54,7 @@ def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
     """Lay out columns as wide as their widest cell. On a terminal the widest columns are wrapped until a line fits;
     nothing is cut.
     """
-    return fitted_table(rows, header, shutil.get_terminal_size().columns - 1 if sys.stdout.isatty() else None)
+    return fitted_table(rows, header, room(sys.stdout))
 
 
 def fitted_table(rows: Sequence[Sequence[str]], header: Sequence[str], width: int | None) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from harness.util.local_time import local
+
 Facts = Mapping[str, str | float | int]
 
 COUNTED = ("backlog", "warm-up", "load", "drain")  # the phases in which records are sent or processed
@@ -143,7 +145,7 @@ def note_lines(notes: Sequence[str], width: int) -> list[Line]:
 
 def wrapped(line: str, width: int) -> list[str]:
     """Wrap a line with its own indent. A long word stays whole."""
-    if len(line) <= width:
+    if len(line) <= width or " " not in line.strip():
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
@@ -171,7 +173,7 @@ class RunProgress:
         now_s = self._clock()
         if self._phases:
             self._phases[-1] = replace(self._phases[-1], ended_s=now_s)
-        self._phases.append(Phase(name, waits_for, now_s))
+        self._phases.append(Phase(name, local(waits_for), now_s))
 
     def update(self, facts: Facts) -> None:
         """Take the newest counts and the state of the fault."""

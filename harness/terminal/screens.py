@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from harness.terminal.progress_lines import Facts, Line, RunProgress, cut, fitted, note_lines, wrapped
+from harness.terminal.progress_lines import LEAST_ROOM, Facts, Line, RunProgress, cut, fitted, note_lines, wrapped
+from harness.util.local_time import local
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 PLAIN_EVERY_S, ROWS_EVERY_S = 10.0, 15.0
 REDRAWN_PER_S = 4
@@ -83,7 +84,7 @@ class LiveScreen:
         self._notes: list[str] = []
         self._rows: Sequence[str] = ()
         self._is_closed = False
-        self._console = Console(stderr=True)
+        self._console = sized(Console(stderr=True))
         self._console.show_cursor = lambda show=True: show  # type: ignore[method-assign]
         self._live = Live(
             console=self._console,
@@ -175,6 +176,15 @@ def progress() -> Iterator[Screen]:
             screen.close()
 
 
+def sized(console: Console) -> Console:
+    """Return the console with a size. rich takes COLUMNS=0 at its word, and then writes nothing."""
+    from rich.console import ConsoleDimensions
+
+    if not all(console.size):
+        console.size = ConsoleDimensions(*shutil.get_terminal_size())
+    return console
+
+
 def is_able(stream: TextIO) -> bool:
     """Return whether this is a terminal that can redraw lines. One without a name is taken for one that can't."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in ("", "dumb", "unknown")
@@ -183,19 +193,26 @@ def is_able(stream: TextIO) -> bool:
 def note(text: str) -> None:
     """Report progress: on the open screen if there is one, else as a line; not at all with --quiet."""
     if _Shown.live:
-        _Shown.live.note(text)
+        _Shown.live.note(local(text))
     elif not _Shown.quiet:
         say(text)
 
 
 def say(text: str) -> None:
     """Print a sentence that stays, also with --quiet."""
-    print(fit_to_terminal(text, sys.stderr), file=sys.stderr, flush=True)
+    print(fit_to_terminal(local(text), sys.stderr), file=sys.stderr, flush=True)
 
 
 def fit_to_terminal(text: str, stream: TextIO) -> str:
     """Wrap lines between words if people read them on a terminal; in a pipe each line stays as it is."""
-    if not stream.isatty():
+    width = room(stream)
+    if width is None:
         return text
-    width = shutil.get_terminal_size().columns - 1
     return "\n".join(part for line in text.split("\n") for part in wrapped(line, width))
+
+
+def room(stream: TextIO) -> int | None:
+    """Return the columns for a line if people read it on a terminal; None elsewhere. A terminal that does not know its
+    width has 80.
+    """
+    return max(LEAST_ROOM, shutil.get_terminal_size().columns - 1) if stream.isatty() else None

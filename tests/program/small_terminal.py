@@ -75,12 +75,14 @@ def frames(output: str) -> list[list[str]]:
     return seen
 
 
-def run(words: Sequence[str], folder: Path, env: Mapping[str, str], deadline_s: float = 60) -> tuple[int, str]:
-    """Run a program on a terminal of 80 x 24 and return its exit code and all of its output. No mode of the terminal
-    may be another one afterwards.
+def run(
+    words: Sequence[str], folder: Path, env: Mapping[str, str], deadline_s: float = 60, size: tuple[int, int] = (80, 24)
+) -> tuple[int, str]:
+    """Run a program on a terminal of such columns and rows, and return its exit code and all of its output. No mode of
+    the terminal may be another one afterwards.
     """
     master, slave = os.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *reversed(size), 0, 0))
     before, output, end_s = termios.tcgetattr(slave), b"", time.monotonic() + deadline_s
     program = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=dict(env))
     try:

@@ -81,12 +81,13 @@ def test_no_example_is_of_another_command():
     assert EXAMPLES.keys() == {" ".join(named_of(words)) for words in ([], *COMMANDS)}
 
 
-def test_what_takes_long_can_be_quiet(shown):
+def test_what_takes_long_can_be_quiet_and_notifies(shown):
     long = {name for name, place in app.COMMANDS.items() if place.is_long}
 
     assert long >= {"run", "search", "chaos", "compare", "gate", "upgrade", "recheck", "selftest"}
     for name in app.COMMANDS:
-        assert ("--quiet" in shown(name, "-h")) is (name in long)
+        told = shown(name, "-h")
+        assert (("--quiet" in told), ("--notify" in told)) == (name in long, name in long)
     assert "--quiet" in shown("engines", "add", "-h")
 
 
@@ -257,6 +258,19 @@ def test_commands_flags_and_names_are_completed(words, expected, offered):
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_a_real_bash_completes_by_the_script(completed):
     assert completed("engines", "") == ["add", "rm"]
+
+
+def test_it_is_installed_by_one_line_which_names_what_it_wrote(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(owners, "sweep", list)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+
+    assert ended(["x"], lambda: app.called(["completion", "bash", "--install"])) == Exit.PASS
+
+    script, start = tmp_path / ".local/share/streamgauge/completion.bash", tmp_path / ".bashrc"
+    assert capsys.readouterr().out == f"wrote {script}\nwrote {start}\nstart a new bash\n"
+    assert start.read_text() == f"source {script}\n"
+    assert "complete -o default -F _streamgauge_completion streamgauge" in script.read_text()
 
 
 def test_a_shell_that_is_not_known_is_refused(capsys, monkeypatch):

@@ -46,8 +46,8 @@ def env(tmp_path):
 
 @pytest.fixture
 def on_terminal(words, env, tmp_path):
-    def run(*arguments):
-        return small_terminal.run([*words, *arguments], tmp_path, env)
+    def run(*arguments, size=(80, 24), **others):
+        return small_terminal.run([*words, *arguments], tmp_path, {**env, **others}, size=size)
 
     return run
 
@@ -141,6 +141,78 @@ def test_on_a_terminal_quiet_draws_nothing(on_terminal):
     assert code == 0
     assert small_terminal.REDRAWN not in output
     assert [line[:6] for line in terminal.lines if line] == ["PASS  ", "  runs"]
+
+
+def last_screen(output):
+    """What stands there in the end: all behind the last line that was drawn over, without its colours."""
+    left = output.rpartition(small_terminal.REDRAWN)[2].replace("\r", "")
+    return re.sub(r"\x1b\[[\d;]*m", "", left).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("size", "others"),
+    [
+        ((0, 0), {}),
+        ((80, 24), {"COLUMNS": "0"}),
+        ((80, 24), {"COLUMNS": "0", "LINES": "0"}),
+        ((80, 24), {"COLUMNS": "x"}),
+    ],
+    ids=["unknown", "columns 0", "both 0", "no number"],
+)
+def test_a_terminal_that_does_not_know_its_width_is_taken_for_one_of_80(size, others, on_terminal):
+    code, output = on_terminal("run", *FAST, size=size, **others)
+
+    seen = small_terminal.frames(output)
+    assert code == 0
+    assert any({"seal", "engine", "load"} <= phases_in(lines) for lines in seen), "the progress is drawn"
+    left = last_screen(output)
+    assert 60 < max(map(len, left)) <= 79
+
+
+@pytest.mark.parametrize("columns", [40, 1], ids=str)
+def test_on_a_narrow_terminal_the_text_stays_beside_its_name(columns, on_terminal):
+    code, output = on_terminal("run", *FAST, "--sink", "increment", size=(columns, 24))
+
+    left = [line for line in last_screen(output) if line.strip()]
+    assert code == 1
+    long = [line for line in left if len(line) > max(columns, 21)]
+    assert all(" " not in line.strip() for line in long), "only a word that is longer"
+    heads = {"run", "load", "fault", "sink", "speed", "checks", "slack"}
+    assert {line.split()[0] for line in left} >= heads
+    of_the_load = left.index(next(line for line in left if line.startswith("  load ")))
+    assert left[of_the_load + 1].startswith(" " * 11), "it goes on below itself"
+
+
+def test_columns_change_nothing_in_a_pipe(in_pipe, env):
+    env["COLUMNS"] = "40"
+
+    done = in_pipe("run", *FAST)
+
+    assert 60 < max(map(len, done.stdout.splitlines())) <= 79
+
+
+def test_the_end_of_a_run_rings_and_is_told_in_words_where_a_terminal_shows_them(on_terminal):
+    without = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "TMUX": "", "STY": "", "VTE_VERSION": "", "TERM": "foot"}
+
+    _, output = on_terminal("run", *FAST, "--sink", "increment", "--notify", **without)
+    _, other = on_terminal("run", *FAST, **without)
+
+    assert re.search(r"\x1b\]777;notify;streamgauge run;FAIL duplicated: [\d,]+ events too many .*\x1b\\\x07$", output)
+    assert "\x07" not in other
+
+
+def test_times_on_the_last_screen_are_those_of_the_reader(in_pipe, env, tmp_path):
+    env["TZ"] = "Asia/Kolkata"
+
+    done = in_pipe("run", *FAST, "--sink", "increment")
+
+    (verdict,) = tmp_path.glob("runs/*/verdict.json")
+    utc = re.search(r"window (\d\d):(\d\d):\d\d UTC", verdict.read_text())
+    hour, minute = int(utc[1]), int(utc[2])
+    minutes = (hour * 60 + minute + 330) % 1440
+    assert " UTC" not in done.stdout
+    assert f"{minutes // 60:02}:{minutes % 60:02}:" in done.stdout
+    assert "+05:30" in done.stdout
 
 
 def test_the_list_of_scenarios_fits_with_its_prompt(on_terminal):
