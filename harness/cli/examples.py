@@ -34,7 +34,7 @@ EXAMPLES = {
     "down": "down",
     "doctor": "doctor",
     "manifests": "manifests --image sg:1 --kafka k:9092 --redis redis://r",
-    "completion": "completion bash",
+    "completion": "completion bash --install",
     "test": "test quick",
     "engines": "engines",
     "engines add": "engines add flink",

@@ -37,6 +37,7 @@ from harness.runner.world.fake import FakeWorld
 from harness.runner.world.real import RealWorld
 from harness.services import claim, external, keeper, owners
 from harness.services.kafka import EmbeddedKafka
+from harness.terminal import watching
 from harness.terminal.command_end import ended
 from reports.sections import reproduce
 from tests.docs.printed import ROOT, all_printed
@@ -214,7 +215,8 @@ def reader(prepared, tmp_path, monkeypatch):
     BEGAN.clear()
     place = shutil.copytree(prepared, tmp_path / "reader", symlinks=True)
     monkeypatch.chdir(place)
-    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+    monkeypatch.setattr(watching, "show_changes", begins)
+    for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("REDIS_PASSWORD", "secret")
     monkeypatch.setattr(owners, "sweep", list)
