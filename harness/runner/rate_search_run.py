@@ -40,6 +40,8 @@ def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
 class RateSearchRun(Run):
     """A run whose load grows: `decide` returns the next piece, or None if the load is complete."""
 
+    grows = True
+
     def __init__(
         self,
         spec: RunSpec,

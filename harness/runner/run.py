@@ -47,6 +47,7 @@ from harness.runner.first_minute_diagnosis import Diagnosis, Wanted
 from harness.runner.foreign_results import Foreign
 from harness.runner.idle_detector import IdleDetector
 from harness.runner.idle_rule import STILL_MS, IdleRule
+from harness.runner.live_view import LiveView, Seen
 from harness.runner.manifest_mismatch import (
     WAIT_SHARE,
     Probe,
@@ -105,11 +106,15 @@ class BehindByProgress(EngineGone):
 class Run:
     """The state that the nine steps share."""
 
+    grows = False  # whether the load is decided while it runs
+
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
     ) -> None:
-        self.spec, self.manifest, self.world, self.screen = spec, manifest, world, screen
+        self.spec, self.manifest, self.world = spec, manifest, world
         self.stored, self.store = stored, stored.store
+        self.live = LiveView(self.store, world.clock.now_ms, spec, grows=self.grows)
+        self.screen = self.live.beside(screen)
         self.schedule = Schedule(spec.tape)
         self.clock, self.engine, self.results, self.fleet = world.clock, world.engine, world.results, world.fleet
         self.log, self.fault, self.servers, self.host = world.log, world.fault, world.servers, world.host
@@ -149,6 +154,8 @@ class Run:
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
+                with suppress(HarnessError):  # nothing of the load may be left
+                    self._look_live()
                 spent = Spent(self.clock.now_ms() - self.life.started_ms, self.host.cpu_s(self.engine))
                 self.read(report)  # 7
                 if self.spec.backfill and report.state == "drained":
@@ -285,6 +292,7 @@ class Run:
         page = self.fleet.await_ready()
         self.epoch_ms = start_time.next_ms(self.clock.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.live.begin(self.epoch_ms, self.schedule, self.expected)
         self.results.start_observing()
         self.fleet.go(self.epoch_ms)
         self._watch_results()
@@ -675,7 +683,20 @@ class Run:
         if self.idle_detector:
             self.idle_detector.note_change()
         self.screen.update(self._facts())
+        if self.live.is_due():
+            self._look_live()
         self.clock.pause(TICK_S)
+
+    def _look_live(self) -> None:
+        seen = Seen(
+            self.fleet.status(),
+            self.schedule.total,
+            self._done() if self.manifest.progress else None,
+            self.fault.reports(),
+            self.marking.sent,
+            self.results.changes,
+        )
+        self.live.look(seen, self.schedule)
 
     def _poll_fault(self) -> None:
         """Poll the fault; its target may already be gone. No fault begins to wait in a warm-up."""

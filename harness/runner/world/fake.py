@@ -319,6 +319,9 @@ class FakeWorld:
     def shows(self, key: int, field: int) -> bool:
         return self._recorder is None or self._recorder.shows(key, field)
 
+    def changes(self, since: int) -> Columns | None:
+        return self._recorder.changes(since) if self._recorder else None
+
     def changed(self) -> Change | None:
         return self._recorder.changed if self._recorder else None
 
