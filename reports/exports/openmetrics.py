@@ -6,11 +6,11 @@ a push gateway read the same file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 
 from harness.experiments.gating.gate import ANY, Answer, Effect
 from harness.model import Outcome
+from reports.exports.openmetrics_text import Family, Labels, Sample, as_text
 from reports.gated import Record
 
 # From a unit on the page to the base unit that ends a metric's name, and the factor between them.
@@ -24,64 +24,39 @@ UNITS = {
     "ms": ("seconds", 1e-3),
 }
 
-Labels = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Gauge:
-    """One metric family with its samples."""
-
-    name: str  # after `streamgauge_gate_`
-    unit: str  # its end, if it has one
-    help: str
-    samples: tuple[tuple[Labels, float], ...]
-
 
 def of_gate(record: Record) -> str:
     """Return the text. Each sample has the engine as a label, so that one Prometheus can hold several gates."""
-    engine = {"engine": record.engine}
-    lines = [line for gauge in _gauges(record) for line in _lines(gauge, engine)]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+    return as_text(_gauges(record), {"engine": record.engine})
 
 
-def _lines(gauge: Gauge, common: Labels) -> Iterator[str]:
-    name = f"streamgauge_gate_{gauge.name}"
-    yield f"# TYPE {name} gauge"
-    if gauge.unit:
-        yield f"# UNIT {name} {gauge.unit}"
-    yield f"# HELP {name} {_escaped(gauge.help)}"
-    for labels, value in gauge.samples:
-        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in {**common, **labels}.items())
-        yield f"{name}{{{told}}} {value!r}"
+def _gauge(name: str, unit: str, about: str, samples: Iterable[tuple[Labels, float]]) -> Family:
+    return Family(f"streamgauge_gate_{name}", "gauge", unit, about, tuple(Sample(*each) for each in samples))
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _gauges(record: Record) -> Iterator[Gauge]:
+def _gauges(record: Record) -> Iterator[Family]:
     found, asked = record.found, record.asked
     told = {"base": asked["base"], "head": asked["head"], "streamgauge": str(record.environment.get("streamgauge", ""))}
     told |= {"machine": str(record.environment.get("machine", ""))}
-    yield Gauge("info", "", "What was compared, by what, on what.", ((told, 1),))
+    yield _gauge("info", "", "What was compared, by what, on what.", ((told, 1),))
     answers = tuple(({"answer": each.value}, int(each is found.answer)) for each in Answer)
-    yield Gauge("answer", "", "1 at the answer of the gate.", answers)
+    yield _gauge("answer", "", "1 at the answer of the gate.", answers)
     verdicts = tuple(
         ({"side": name, "verdict": each.value}, int(each is side.outcome))
         for name, side in found.sides.items()
         for each in Outcome
     )
-    yield Gauge("counts", "", "1 at the verdict on what a side counted.", verdicts)
-    yield Gauge("starts", "", "Starts of each side.", (({}, found.starts),))
+    yield _gauge("counts", "", "1 at the verdict on what a side counted.", verdicts)
+    yield _gauge("starts", "", "Starts of each side.", (({}, found.starts),))
     if asked["threshold"] < ANY:
         about = "A head that takes more by this share has regressed."
-        yield Gauge("threshold_ratio", "ratio", about, (({}, asked["threshold"]),))
+        yield _gauge("threshold_ratio", "ratio", about, (({}, asked["threshold"]),))
     yield from _compared(found.effects)
     for effect in found.effects:
         yield from _of_sides(record, effect)
 
 
-def _compared(effects: Iterable[Effect]) -> Iterator[Gauge]:
+def _compared(effects: Iterable[Effect]) -> Iterator[Family]:
     """Empty if the head's counts are wrong, because there are no effects then."""
     parts: dict[str, tuple[str, Callable[[Effect], float]]] = {
         "head_by_base_ratio": ("What the head takes by what the base takes.", lambda e: e.head.estimate),
@@ -95,11 +70,10 @@ def _compared(effects: Iterable[Effect]) -> Iterator[Gauge]:
     }
     for name, (what, value) in parts.items():
         samples = tuple(({"metric": each.metric}, value(each)) for each in effects)
-        if samples:
-            yield Gauge(name, "ratio", what, samples)
+        yield _gauge(name, "ratio", what, samples)
 
 
-def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
+def _of_sides(record: Record, effect: Effect) -> Iterator[Family]:
     values = record.typical(effect)
     if values:
         unit, factor = UNITS[effect.unit]
@@ -107,4 +81,4 @@ def _of_sides(record: Record, effect: Effect) -> Iterator[Gauge]:
         name = f"{words}_{unit}"
         samples = tuple(({"side": side}, value * factor) for side, value in values.items())
         about = f"{effect.metric} in {record.burst}: the median over rounds."
-        yield Gauge(name, unit, about, samples)
+        yield _gauge(name, unit, about, samples)

@@ -366,6 +366,7 @@ PROCESS = ("pid", "name", "cpu_s", "rss_bytes")
 LIMITED = ("engine", "drain")  # phases with a time limit
 OF_THE_RUN = ("phase", "load plan", "second", "cells", "faults", "parts")  # their times are by the run's clock
 PLANNED, TOOK_EFFECT, UNDONE, DID_NOT = "planned", "took effect", "undone", "did not take effect"
+FAULT_STATES = (PLANNED, TOOK_EFFECT, UNDONE, DID_NOT)
 # What the history records of the engine, in words.
 SAID: Mapping[str, Callable[[Entry], str]] = {
     "started": lambda entry: f"the engine was started ({entry['times']})",
