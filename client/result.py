@@ -11,6 +11,8 @@ from typing import Any
 
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 MOST_WITNESSES = 5
+COLOURS = {PASS: "#2a7a4b", FAIL: "#b3261e", UNKNOWN: "#8a6100"}
+ROWS = ("engines", "pairs", "effects", "rates")  # what an answer of compare, gate or search has a list of
 
 
 class Failed(AssertionError):  # noqa: N818  # it is an assertion
@@ -73,20 +75,24 @@ class Result:
         raise (Failed if self.verdict == FAIL else Unknown)(str(self))
 
     def to_pandas(self, table: str = "observed") -> Any:
-        """Return a table of the run's folder as a DataFrame: observed, expected, timeline, latency, resources, log ...
+        """Return a table of the run as a DataFrame: cells, timeline, observed, expected, latency, resources, log ...
 
-        It needs pandas and pyarrow, or fastparquet, in your environment.
+        `cells` has a row for each cell: what was expected, what was seen, and how it stands. `timeline` has a row for
+        each second, with rates, backlog and latency. It needs pandas in your environment, and for all tables but
+        `cells` also pyarrow or fastparquet.
         """
         import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]  # yours, not ours
 
-        return pandas.read_parquet(self._file(table))
+        file = self._file(table)
+        return pandas.read_csv(file) if file.suffix == ".csv" else pandas.read_parquet(file)
 
     def _file(self, table: str) -> Path:
-        file = self.folder / f"{table}.parquet"
-        if not file.is_file():
-            has = ", ".join(sorted(each.stem for each in self.folder.glob("*.parquet")))
-            raise LookupError(f"The run {self.folder.name} has no table {table!r}. It has {has or 'none'}.")
-        return file
+        files = [*self.folder.glob("figures/*.csv"), *self.folder.glob("*.parquet")]
+        named = {file.stem: file for file in files}  # of the same name the Parquet file, which has all columns
+        if table not in named:
+            has = ", ".join(sorted(named)) or "none"
+            raise LookupError(f"The run {self.folder.name} has no table {table!r}. It has {has}.")
+        return named[table]
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}  {self.sentence}"]
@@ -96,15 +102,11 @@ class Result:
         return "\n".join([*lines, f"  {self.report}"])
 
     def _repr_html_(self) -> str:
-        colours = {PASS: "#2a7a4b", FAIL: "#b3261e", UNKNOWN: "#8a6100"}
         rows = "".join(
             f"<tr><td>{html.escape(check.name)}</td><td>{html.escape(check.sentence)}</td></tr>"
             for check in self.findings
         )
-        return (
-            f'<p><b style="color:{colours[self.verdict]}">{self.verdict}</b> {html.escape(self.sentence)}</p>'
-            f"<table>{rows}</table><p>{html.escape(str(self.report))}</p>"
-        )
+        return f"{_headline(self.verdict, self.sentence)}<table>{rows}</table><p>{html.escape(str(self.report))}</p>"
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,27 @@ class Experiment:
         """The page of the experiment."""
         return self.folder / "report.html"
 
+    def to_pandas(self) -> Any:
+        """Return what was compared as a DataFrame: an engine, a metric or a rate in each row."""
+        import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]  # yours, not ours
+
+        return pandas.json_normalize(self._rows())
+
+    def _rows(self) -> list[Mapping[str, Any]]:
+        for key in ROWS:
+            if isinstance(found := self.answer.get(key), list):
+                return found
+        raise LookupError(f"The answer of {self.folder.name} has no table. It has {', '.join(self.answer)}.")
+
     def __str__(self) -> str:
         return f"{self.verdict}  {self.sentence}\n  {self.report}"
+
+    def _repr_html_(self) -> str:
+        return f"{_headline(self.verdict, self.sentence)}<p>{html.escape(str(self.report))}</p>"
+
+
+def _headline(verdict: str, sentence: str) -> str:
+    return f'<p><b style="color:{COLOURS[verdict]}">{verdict}</b> {html.escape(sentence)}</p>'
 
 
 def read(folder: Path) -> Result:

@@ -1,4 +1,4 @@
-"""The numbers behind the curves of a page as CSV, for drawings of your own."""
+"""The numbers behind the drawings of a page as CSV, for drawings of your own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import percentiles
 from reports.saved import csv_of
-from reports.sections import latency, timeline
+from reports.sections import cells, latency, timeline
 
 Rows = Iterable[Sequence[object]]
 
@@ -25,13 +25,20 @@ def texts(evidence: Evidence) -> dict[str, str]:
 
 
 def _tables(evidence: Evidence) -> dict[str, Callable[[], Rows]]:
-    if evidence.withheld:
-        return {"timeline": lambda: _timeline(evidence)}
-    return {
+    counted: dict[str, Callable[[], Rows]] = {
+        "cells": lambda: _cells(evidence),
         "timeline": lambda: _timeline(evidence),
+    }
+    if evidence.withheld:
+        return counted
+    return counted | {
         "latency": lambda: _latency(evidence),
         "cost": lambda: _cost(evidence),
     }
+
+
+def _cells(evidence: Evidence) -> Rows:
+    return [cells.COLUMNS, *cells.rows_of(evidence.case)]
 
 
 def _timeline(evidence: Evidence) -> Rows:

@@ -19,6 +19,9 @@ from reports.figures.style import picture
 from reports.page import Section
 from workloads.base import Kind
 
+COLUMNS = ("key", "window_s", "cell", "expected_least", "expected_most", "seen", "stands")
+MOST_ROWS = 200_000  # 20 MB
+
 
 def section(evidence: Evidence) -> Section:
     case = evidence.case
@@ -81,22 +84,46 @@ def _in_words(kind: str) -> str:
     return "wrong value" if kind in ("lost", "duplicated") else kind
 
 
-def _marks(case: RunFacts, row: Mapping[int, int]) -> Iterator[cells.Mark]:
-    codes = case.oracle.codes
+def rows_of(case: RunFacts) -> Iterator[tuple[object, ...]]:
+    """Yield each cell as a row of COLUMNS, by window and key."""
+    if case.not_read:
+        raise MissingEvidence(case.not_read)
+    codes, seen, kinds = case.oracle.codes, case.observed.counts, _kinds(case)
+    must, may = case.allowed.must, case.allowed.may
+    found = sorted({*may, *seen}, key=lambda cell: (codes.field(cell), codes.key(cell)))
+    if len(found) > MOST_ROWS:
+        raise MissingEvidence(f"{len(found):,} cells are too many for a table of {MOST_ROWS:,} rows")
+    begins_ms = case.oracle.begins_ms(np.array(found, dtype=np.int64)).tolist()
+    for cell, begin_ms in zip(found, begins_ms, strict=True):
+        window_s = (begin_ms - case.epoch_ms) / 1000 if begin_ms else ""
+        low, high = sorted((must.count(cell), may.count(cell)))
+        stands = kinds.get(cell, "right")
+        yield codes.key(cell), window_s, case.cell_name(cell), low, high, seen.count(cell), stands
+
+
+def _kinds(case: RunFacts) -> dict[int, str]:
+    """Return what is wrong with each cell outside of its expectation."""
     wrong = {difference.cell: difference for difference in case.differences}
     others = case.only(Ledger(dict.fromkeys(wrong, 1)), {Kind.SUM, Kind.MONOTONE, Kind.RANKED})
     lost = {difference.cell for difference in case.lacking_events}
+    drained = case.engine.state == "drained"
+    kinds = {cell: kind_of(difference, drained) for cell, difference in wrong.items()}
+    return {cell: _in_words(kind) if cell in others and cell not in lost else kind for cell, kind in kinds.items()}
+
+
+def _marks(case: RunFacts, row: Mapping[int, int]) -> Iterator[cells.Mark]:
+    codes, kinds = case.oracle.codes, _kinds(case)
+    wrong = {difference.cell: difference for difference in case.differences}
     for number, (cell, difference) in enumerate(wrong.items()):
         expected = (
             f"{difference.must:,}"
             if difference.must == difference.may
             else f"{difference.must:,} to {difference.may:,}"
         )
-        kind = kind_of(difference, case.engine.state == "drained")
         yield cells.Mark(
             codes.key(cell),
             row[codes.field(cell)],
-            _in_words(kind) if cell in others and cell not in lost else kind,
+            kinds[cell],
             f"{difference.surplus:+,} in {_columns_are(case).split()[0]} {codes.key(cell)}",
             f"{case.cell_name(cell)}: expected {expected}, seen {difference.seen:,}"
             if number < cells.NAMED_MAX

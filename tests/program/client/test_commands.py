@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
 import subprocess
 import sys
@@ -90,8 +91,12 @@ def test_a_wrong_job_fails_with_its_witnesses(wrong):
 
 
 def test_a_sentence_is_no_html(right):
-    shown = result.Result(right.folder, "FAIL", "<script>", (), None, ())._repr_html_()
-    assert "<script>" not in shown
+    for each in (
+        result.Result(right.folder, "FAIL", "<script>", (), None, ()),
+        result.Experiment(Path(), "FAIL", "<script>", {}),
+    ):
+        assert "FAIL" in each._repr_html_()
+        assert "<script>" not in each._repr_html_()
 
 
 def test_a_table_of_the_run_is_read_by_your_pandas(right, monkeypatch):
@@ -99,11 +104,38 @@ def test_a_table_of_the_run_is_read_by_your_pandas(right, monkeypatch):
         def read_parquet(self, path: Path) -> str:
             return path.name
 
+        def read_csv(self, path: Path) -> str:
+            return path.name
+
+        def json_normalize(self, rows: list[Any]) -> list[Any]:
+            return rows
+
     monkeypatch.setitem(sys.modules, "pandas", Pandas())
     assert right.to_pandas() == "observed.parquet"
-    assert right.to_pandas("timeline") == "timeline.parquet"
-    with pytest.raises(LookupError, match="no table 'cells'\\. It has expected, "):
-        right.to_pandas("cells")
+    assert right.to_pandas("timeline") == "timeline.parquet", "and not figures/timeline.csv, which has fewer columns"
+    assert right.to_pandas("cells") == "cells.csv"
+    with pytest.raises(LookupError, match="no table 'cell'\\. It has cells, cost, expected, "):
+        right.to_pandas("cell")
+    compared = result.Experiment(Path(), "PASS", "", {"engines": [{"engine": "spark"}]})
+    assert compared.to_pandas() == [{"engine": "spark"}]
+    with pytest.raises(LookupError, match=r"no table\. It has verdict"):
+        result.Experiment(Path("x"), "PASS", "", {"verdict": "PASS"}).to_pandas()
+
+
+def test_each_cell_is_a_row_with_what_was_expected_seen_and_how_it_stands(right, wrong):
+    def rows(found):
+        with (found.folder / "figures" / "cells.csv").open() as file:
+            return list(csv.DictReader(file))
+
+    of_right, of_wrong = rows(right), rows(wrong)
+    assert list(of_right[0]) == ["key", "window_s", "cell", "expected_least", "expected_most", "seen", "stands"]
+    assert {row["stands"] for row in of_right} == {"right"}
+    assert all(int(row["expected_least"]) <= int(row["seen"]) <= int(row["expected_most"]) for row in of_right)
+    lost = [row for row in of_wrong if row["stands"] == "lost"]
+    assert {row["stands"] for row in of_wrong} == {"right", "lost"}
+    assert sum(int(row["expected_least"]) - int(row["seen"]) for row in lost) == int(
+        wrong.sentence.split(": ")[1].split()[0].replace(",", "")
+    )
 
 
 def test_a_flag_that_is_not_understood_is_told():

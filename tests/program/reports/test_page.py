@@ -174,7 +174,7 @@ def test_no_speed_stands_on_the_page_of_wrong_answers(drawn_bad):
     assert not {"latency", "cost"} & set(re.findall(r'<section id="(\w+)"', html))
     assert "processed" not in html
     drawings = {f"{name}.{kind}" for name in ("cells", "timeline", "recovery", "lateness") for kind in ("png", "svg")}
-    assert set(drawn_bad) == {"report.html", "timeline.csv", *drawings}
+    assert set(drawn_bad) == {"report.html", "cells.csv", "timeline.csv", *drawings}
     head, *rows = drawn_bad["timeline.csv"].decode().splitlines()
     assert head == "second,offered_per_s,sent_per_s"
     assert len(rows) == 30, "how long the engine worked after the load would tell its speed"
