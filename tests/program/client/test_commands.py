@@ -73,6 +73,13 @@ def test_a_right_job_passes(right):
     assert right.recovery[0]["fault"] == "kill@c3:batch=3"
 
 
+def test_it_runs_in_a_kernel_that_draws_by_another_backend(tmp_path, monkeypatch):
+    """Jupyter names its own backend in the environment, and no environment but the kernel's has it."""
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+
+    assert client.run(out=tmp_path, **SMALL).report.is_file()
+
+
 def test_what_was_stored_is_the_same(right):
     assert client.load(right.folder) == right
     with pytest.raises(FileNotFoundError, match="no folder of a judged run"):
