@@ -279,24 +279,22 @@ class Run:
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
-        page = self._begin_load()
-        watch = f", page {page}" if page else ""
+        self._begin_load()
         self._await_epoch()
         if self.schedule.warm_up:
-            self._send_until_warm(watch)
-        self._send_load(watch)
+            self._send_until_warm()
+        self._send_load()
 
-    def _begin_load(self) -> str:
-        """Start the load and the observer; return Locust's URL."""
+    def _begin_load(self) -> None:
+        """Start the load and the observer."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
-        page = self.fleet.await_ready()
+        self.fleet.await_ready()
         self.epoch_ms = start_time.next_ms(self.clock.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
         self.live.begin(self.epoch_ms, self.schedule, self.expected)
         self.results.start_observing()
         self.fleet.go(self.epoch_ms)
         self._watch_results()
-        return page
 
     def _watch_results(self) -> None:
         """Detect the end by results if the engine reports no progress."""
@@ -312,9 +310,9 @@ class Run:
         self.idle_detector = IdleDetector(self.world, self.poller, rule, blind=bool(self.manifest.blind))
         self.idle_detector.look_first()
 
-    def _send_load(self, watch: str) -> None:
+    def _send_load(self) -> None:
         load = self.schedule.load
-        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
+        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s")
         while not self.fleet.status().finished:
             self._tick()
         self._end_load()
@@ -333,10 +331,10 @@ class Run:
         while self.clock.now_ms() < begin_ms:
             self._tick()
 
-    def _send_until_warm(self, watch: str) -> None:
+    def _send_until_warm(self) -> None:
         """Send the warm-up, which is judged like all else, but not measured."""
         seconds = f"{self.schedule.warm_up_ms / 1000:.0f} s before the load"
-        self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}{watch}")
+        self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}")
         while self.clock.now_ms() < self.epoch_ms:
             self._tick()
 

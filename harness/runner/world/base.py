@@ -75,8 +75,8 @@ class Fleet(Protocol):
     def gather(self) -> None:
         """Wait until all workers on other hosts have joined; only if there are any."""
 
-    def await_ready(self) -> str:
-        """Wait until all ad servers are up and wait for the load start; return the URL of their page, or ""."""
+    def await_ready(self) -> None:
+        """Wait until all ad servers are up and wait for the load start."""
 
     def go(self, epoch_ms: int) -> None:
         """Start the load at this time."""

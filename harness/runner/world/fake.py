@@ -174,8 +174,8 @@ class FakeWorld:
     def gather(self) -> None:
         """There are no workers on other hosts."""
 
-    def await_ready(self) -> str:
-        return ""
+    def await_ready(self) -> None:
+        """No process has to start."""
 
     def send(self, marks: Sequence[Sentinel]) -> None:
         for mark in marks:
