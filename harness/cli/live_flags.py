@@ -1,4 +1,4 @@
-"""The flags `--live` and `--live-port` of commands that make runs."""
+"""The flags `--live`, `--live-port` and `--metrics` of commands that make runs."""
 
 from __future__ import annotations
 
@@ -29,37 +29,47 @@ LivePort = Annotated[
         show_default=False,
     ),
 ]
+Metrics = Annotated[
+    bool,
+    typer.Option(
+        "--metrics",
+        help="Write live/metrics.prom for Prometheus once a second; it implies --live, which serves /metrics.",
+    ),
+]
 
 
 def with_live(command: Callable[..., None]) -> Callable[..., None]:
-    """Add both flags to a command. Its runs write what the page shows with and without them."""
+    """Add the flags to a command. Its runs write what the page shows with and without them."""
 
     @functools.wraps(command)
-    def shown(*args: Any, live: bool = False, live_port: int | None = None, **values: Any) -> None:
-        if not live and live_port is None:
+    def shown(
+        *args: Any, live: bool = False, live_port: int | None = None, metrics: bool = False, **values: Any
+    ) -> None:
+        if not live and live_port is None and not metrics:
             command(*args, **values)
             return
-        with page(live_port or 0):
+        with page(live_port or 0, metrics=metrics):
             command(*args, **values)
 
     own = inspect.signature(command, eval_str=True)
     flags = [
         Parameter("live", Parameter.KEYWORD_ONLY, default=False, annotation=Live),
         Parameter("live_port", Parameter.KEYWORD_ONLY, default=None, annotation=LivePort),
+        Parameter("metrics", Parameter.KEYWORD_ONLY, default=False, annotation=Metrics),
     ]
     shown.__signature__ = own.replace(parameters=[*own.parameters.values(), *flags])  # type: ignore[attr-defined]
     return shown
 
 
 @contextmanager
-def page(port: int) -> Iterator[None]:
+def page(port: int, *, metrics: bool) -> Iterator[None]:
     """Show the first run or experiment of the block, and store its page when it is over."""
     from harness.services import children, live_page
     from harness.terminal.command_end import short_path
 
     with children.guard():
         try:
-            with live_page.asked(port):
+            with live_page.asked(port, metrics=metrics):
                 yield
         finally:
             if path := live_page.watched():

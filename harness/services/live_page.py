@@ -21,6 +21,7 @@ from harness.web.server import Server
 
 PROGRAM, NAME = "reports.live.server", "live page"
 URL_FILE, LOG = "url", "server.log"
+METRICS = "metrics"
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 10.0
 
@@ -29,15 +30,16 @@ class _Asked:
     """The page that this process was asked for."""
 
     port: int | None = None  # 0: any free one; None: there shall be no page
+    metrics: bool = False  # it also writes metrics.prom
     child: Child | None = None
     watched: Path | None = None
 
 
 @contextmanager
-def asked(port: int) -> Iterator[None]:
+def asked(port: int, *, metrics: bool = False) -> Iterator[None]:
     """Within the block the first run or experiment gets a page at this port. A port that is taken is refused here."""
     Server(lambda _path, _query: None, port).close()
-    _Asked.port = port
+    _Asked.port, _Asked.metrics = port, metrics
     try:
         yield
     finally:
@@ -52,7 +54,14 @@ def watch(path: Path) -> str:
         return ""
     folder = path / FOLDER
     folder.mkdir(exist_ok=True)
-    argv = [sys.executable, "-m", PROGRAM, str(path.absolute()), str(_Asked.port)]
+    argv = [
+        sys.executable,
+        "-m",
+        PROGRAM,
+        str(path.absolute()),
+        str(_Asked.port),
+        *([METRICS] if _Asked.metrics else []),
+    ]
     child = children.spawn(argv, name=NAME, log=folder / LOG, cwd=ROOT)
     _Asked.child, _Asked.watched = child, path
     url = folder / URL_FILE

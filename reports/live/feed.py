@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reports.live import cases
 from reports.live.follow import Follower
 from reports.live.state import Frame, RunState
 
+T = TypeVar("T")
 EVERY_S = 0.8  # files are written once a second
 KEPT_FRAMES = 600  # a reader that is further behind gets all of it anew
 
@@ -24,6 +25,7 @@ class RunFeed:
     """The frames of one run, for any number of readers."""
 
     def __init__(self, run: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = run.name
         self._follower, self.state = Follower(run), RunState()
         self._clock, self._polled_s = clock, -EVERY_S
         self._lock = threading.Lock()
@@ -38,6 +40,12 @@ class RunFeed:
             if number is None or (number < self._count and number + 1 not in self._frames):
                 return [encoded({**self.state.whole(self._use), "reset": True})], self._count
             return [self._frames[each] for each in range(number + 1, self._count + 1)], self._count
+
+    def look(self, read: Callable[[RunState], T]) -> T:
+        """Read what is new, and return what a function makes of the state."""
+        with self._lock:
+            self._poll()
+            return read(self.state)
 
     def poll(self) -> None:
         """Read what is new at once."""
@@ -88,6 +96,11 @@ class ExperimentFeed:
                 self._polled_s = now_s
                 self._grid, self._newest = self._read()
             return self._grid, self._newest
+
+    def current(self) -> RunFeed:
+        """Return the run, or that of an experiment which goes on; before the first one of those an empty one."""
+        _, newest = self.grid()
+        return self.run_feed(newest)
 
     def runs(self) -> frozenset[str]:
         """Return the runs that a reader may ask for."""

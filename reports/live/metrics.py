@@ -7,8 +7,9 @@ exist in the older text format of Prometheus, too, so that node_exporter's textf
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from reports.exports.openmetrics_text import Family, Sample, as_text
+from reports.exports.openmetrics_text import Family, Labels, Sample, as_text
 from reports.live.state import FAULT_STATES, MEAN_OF_S, PROBES_OF_S, RunState
 
 FILE = "metrics.prom"
@@ -19,8 +20,19 @@ COMMON = ("scenario", "engine", "sink")
 
 def of_run(state: RunState, run: str) -> str:
     """Return the text. Each sample has the name of the run, its scenario, engine and sink as labels."""
-    common = {"run": run} | {name: str(state.about[name]) for name in COMMON if name in state.about}
-    return as_text(families(state), common)
+    return as_text(families(state), common(state, run))
+
+
+def common(state: RunState, run: str) -> dict[str, str]:
+    return {"run": run} | {name: str(state.about[name]) for name in COMMON if name in state.about}
+
+
+def with_labels(found: Iterable[Family], labels: Labels) -> list[Family]:
+    """Return the families with these labels on each sample."""
+    return [
+        replace(each, samples=tuple(Sample({**labels, **own}, value, suffix) for own, value, suffix in each.samples))
+        for each in found
+    ]
 
 
 def families(state: RunState) -> Iterator[Family]:

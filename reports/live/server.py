@@ -1,9 +1,10 @@
 """The live page's process: it serves one run or experiment to browsers on this machine.
 
-    python -m reports.live.server PATH PORT         see harness/services/live_page.py
+    python -m reports.live.server PATH PORT [metrics]         see harness/services/live_page.py
 
-It reads files below PATH and writes one, `live/url`. Without a reader it reads nothing. SIGTERM ends it: readers get
-the last frames, and a moment to fetch the report.
+It reads files below PATH and writes one, `live/url`. Without a reader it reads nothing. With `metrics` it writes
+`live/metrics.prom` once a second, and exports the same by OpenTelemetry if its variables name a collector. SIGTERM ends
+it: readers get the last frames, and a moment to fetch the report.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from http import HTTPStatus
 from pathlib import Path
 
 from harness.model import UsageError
 from harness.web.server import HTML, Answer, Query, Server
-from reports.live import assets
+from reports.exports import openmetrics_text
+from reports.exports.openmetrics_text import Family
+from reports.live import assets, metrics, otel
 from reports.live.feed import ExperimentFeed, frames_for
 
-URL_FILE = "live/url"
+URL_FILE, METRICS_FILE = "live/url", f"live/{metrics.FILE}"
+METRICS = "metrics"  # the word that asks for them
 EVERY_S = 1.0
 HEARTBEAT_S = 10.0
 FAREWELL_S = 3.0
@@ -51,9 +56,20 @@ class LivePage:
             return Answer(*found)
         if name == "events":
             return self._events(query.get("run", ""))
+        if name == "metrics":
+            return Answer(self.metrics().encode(), openmetrics_text.CONTENT_TYPE)
         if name == "usage.json":
             return Answer(json.dumps({"pid": os.getpid(), "cpu_s": time.process_time()}).encode(), JSON)
         return self._report(name)
+
+    def metrics(self) -> str:
+        feed = self._feed.current()
+        return feed.look(lambda state: metrics.of_run(state, feed.name))
+
+    def families(self) -> list[Family]:
+        """Return the families of the run that goes on, with its name on each sample."""
+        feed = self._feed.current()
+        return feed.look(lambda state: metrics.with_labels(metrics.families(state), metrics.common(state, feed.name)))
 
     def end(self) -> None:
         """Send the last frames to the readers, and wait for them for a moment."""
@@ -100,7 +116,41 @@ class LivePage:
         return Answer(path.read_bytes(), HTML, HTTPStatus.OK, OF_A_REPORT)
 
 
-def main(path: str, port: str) -> int:
+class Written:
+    """Writes the metrics once a second while the block lasts, and once more at its end, when the verdict is there."""
+
+    def __init__(self, page: LivePage, path: Path) -> None:
+        self._page, self._file = page, path / METRICS_FILE
+        self._otel = otel.exporter(os.environ, page.families)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._write_on, name="metrics", daemon=True)
+
+    def __enter__(self) -> Written:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._otel:
+            self._otel.end()
+
+    def _write_on(self) -> None:
+        while not self._over.wait(EVERY_S):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        """A file that can't be written is left as it was: readers beside a run must not end it."""
+        part = self._file.with_suffix(".part")
+        with suppress(OSError):
+            part.write_text(self._page.metrics(), encoding="utf-8")
+            part.replace(self._file)
+        if self._otel:
+            self._otel.refresh()
+
+
+def main(path: str, port: str, extra: str = "") -> int:
     page, ended = LivePage(Path(path)), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
@@ -113,8 +163,9 @@ def main(path: str, port: str) -> int:
         part = file.with_suffix(".part")
         part.write_text(server.url, encoding="utf-8")
         part.replace(file)
-        ended.wait()
-        page.end()
+        with Written(page, Path(path)) if extra == METRICS else nullcontext():
+            ended.wait()
+            page.end()
         file.unlink(missing_ok=True)
     return 0
 
