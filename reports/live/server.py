@@ -66,6 +66,10 @@ class LivePage:
         feed = self._feed.current()
         return feed.look(lambda state: metrics.of_run(state, feed.name))
 
+    def catch_up(self) -> None:
+        """Read the files of the run that goes on, however soon after the last time."""
+        self._feed.current().poll()
+
     def families(self) -> list[Family]:
         """Return the families of the run that goes on, with its name on each sample."""
         feed = self._feed.current()
@@ -138,6 +142,7 @@ class Written:
     def _write_on(self) -> None:
         while not self._over.wait(EVERY_S):
             self._write()
+        self._page.catch_up()
         self._write()
 
     def _write(self) -> None:

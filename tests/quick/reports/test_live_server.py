@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from harness.rundir.live_lines import LiveLines
 from harness.web.server import Server
 from reports.live import assets, export
-from reports.live.server import LivePage
+from reports.live.server import METRICS_FILE, LivePage, Written
 
 SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 SECOND = {"offered": 5, "planned": 9, "processed": 4, "visible": 3, "probes_ms": []}
@@ -199,3 +200,42 @@ def test_two_hours_of_ten_thousand_cells_stay_small(run):
     frames = list(export.frames(run))
     assert sum(len(frame.get("rows", ())) for frame in frames) == seconds
     assert sum(len(group[2]) for frame in frames for group in frame.get("cells", ())) >= keys * windows
+
+
+def offered_in(text: str) -> list[float]:
+    """The events that were offered, of each run in the text."""
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    offered = families.get("streamgauge_offered_events")
+    return [sample.value for sample in offered.samples] if offered else []
+
+
+def test_metrics_are_served_as_prometheus_asks_for_them(served, run):
+    _, server = served
+    LiveLines(run).write("second", 20, **SECOND)
+
+    response, content = asked(server, "/metrics")
+
+    assert response.headers["Content-Type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert offered_in(content.decode()) == [5]
+    assert f'run="{run.name}"' in content.decode()
+
+
+def test_metrics_are_also_a_file_that_is_always_whole_and_has_the_last_numbers(run):
+    page, file = LivePage(run), run / METRICS_FILE
+    with Written(page, run):
+        until_s = time.monotonic() + 15
+        while not file.exists() and time.monotonic() < until_s:
+            time.sleep(0.01)
+        assert offered_in(file.read_text()) == []
+        LiveLines(run).write("second", 20, **SECOND)
+
+    assert offered_in(file.read_text()) == [5]
+    assert [path.name for path in (run / "live").iterdir()] == ["lines.jsonl", "metrics.prom"]
+
+
+def test_a_folder_that_is_gone_ends_no_metrics(run):
+    with Written(LivePage(run), run / "gone") as written:
+        pass
+
+    assert not written._thread.is_alive()
+    assert not (run / "gone").exists()
