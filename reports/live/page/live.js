@@ -65,8 +65,7 @@
   const now = () => replaying || over() || ended ? run.at : run.at + performance.now() - run.got;
 
   function render() {
-    const all = dirty.has("all"), has = (...keys) => all || keys.some(key => dirty.has(key));
-    const had = dirty;
+    const had = dirty, all = had.has("all"), has = (...keys) => all || keys.some(key => had.has(key));
     dirty = new Set();
     if (has("about", "experiment")) renderHead();
     if (all || had.has("experiment")) renderExperiment();
