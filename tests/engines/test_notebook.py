@@ -93,7 +93,7 @@ def test_its_run_is_the_one_that_the_command_makes(executed, tmp_path):
         "--campaigns",
         "20",
     ]
-    command = [ROOT / "streamgauge", "run", *flags, "--json"]
+    command = [str(ROOT / "streamgauge"), "run", *flags, "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     of_command = Path(json.loads(done.stdout)["run"])
     of_notebook = min((place / "runs").iterdir())

@@ -208,6 +208,7 @@ def test_times_on_the_last_screen_are_those_of_the_reader(in_pipe, env, tmp_path
 
     (verdict,) = tmp_path.glob("runs/*/verdict.json")
     utc = re.search(r"window (\d\d):(\d\d):\d\d UTC", verdict.read_text())
+    assert utc
     hour, minute = int(utc[1]), int(utc[2])
     minutes = (hour * 60 + minute + 330) % 1440
     assert " UTC" not in done.stdout

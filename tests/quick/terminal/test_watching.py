@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 
 import pytest
 
@@ -28,8 +29,8 @@ def watched(monkeypatch, capsys):
         def pause(seconds):
             pauses.append(seconds)
 
-        monkeypatch.setattr(watching.time, "monotonic", lambda: now_s[0])
-        monkeypatch.setattr(watching.time, "sleep", pause)
+        monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+        monkeypatch.setattr(time, "sleep", pause)
         with pytest.raises(Stopped):
             watching.show_changes(make)
         return capsys.readouterr().out, pauses
