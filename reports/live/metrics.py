@@ -129,7 +129,8 @@ def _verdict(state: RunState) -> Iterator[Family]:
         for each in OUTCOMES
     )
     yield _family("check", "gauge", "", "1 at the outcome of each check.", checks)
-    yield _family("ended_early", "gauge", "", "1 if it ended without a verdict.", [Sample({}, int(bool(state.ended)))])
+    early = int(bool(state.ended) and verdict is None)  # a command can be stopped while it draws the page
+    yield _family("ended_early", "gauge", "", "1 if it ended without a verdict.", [Sample({}, early)])
 
 
 def _family(name: str, kind: str, unit: str, about: str, samples: Iterable[Sample]) -> Family:

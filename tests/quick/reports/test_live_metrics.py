@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,8 @@ from reports.live import metrics
 from reports.live.state import RunState
 from tests.quick.reports.test_live_state import EPOCH_MS, LOAD_PLAN, PLAN, SPEC, phase, second, stored
 
+ROOT = Path(__file__).resolve().parents[3]
+NAME = re.compile(r"streamgauge_\w+")
 RUNNING = (SPEC, PLAN, LOAD_PLAN, phase("engine", -9), phase("load", 0), second(1, 100, 50, 20, 30.0, 40.0))
 USE = {"engine": [12.5, 2_000_000], "kafka": [3.25, 500_000]}
 VERDICT: dict[str, Any] = {
@@ -95,6 +100,7 @@ def test_a_run_that_ended_without_a_verdict_says_so():
     early = {"kind": "ended early", "at_ms": 5, "how": "interrupted", "why": "by Ctrl-C"}
 
     assert samples(stored(*RUNNING, early))["ended_early",] == 1
+    assert samples(stored(*RUNNING, VERDICT, early))["ended_early",] == 0, "it was stopped behind its verdict"
 
 
 def test_a_run_of_which_nothing_is_known_is_a_whole_text():
@@ -109,6 +115,32 @@ def test_a_run_of_which_nothing_is_known_is_a_whole_text():
 @pytest.mark.parametrize("entries", [RUNNING, (*RUNNING, VERDICT)], ids=["running", "judged"])
 def test_the_older_format_reads_the_same(entries):
     assert samples(stored(*entries), older) == samples(stored(*entries))
+
+
+def whole() -> set[str]:
+    """The names of all samples that there can be, without their labels."""
+    numbers = {**second(2, 200, 150, 120, 35.0), "cells": {"open": 4}}
+    use = {"kind": "parts", "at_ms": EPOCH_MS + 2000, "parts": USE, "processes": []}
+    going, judged = stored(*RUNNING, numbers, use), stored(*RUNNING, VERDICT)
+    return {f"streamgauge_{name}" for name, *_ in {**samples(going), **samples(judged)}}
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are():
+    """Its form is what Grafana's own schema takes: UnmarshalJSONStrict and Validate of grafana-foundation-sdk 0.0.22."""
+    dashboard = json.loads((ROOT / "examples" / "grafana" / "streamgauge.json").read_text())
+
+    asked = {word for panel in dashboard["panels"] for each in panel["targets"] for word in NAME.findall(each["expr"])}
+
+    assert asked
+    assert asked <= whole()
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_the_page_names_every_metric():
+    page = (ROOT / "docs" / "start" / "metrics.md").read_text()
+    named = {*re.findall(r"^\| `(streamgauge_\w+)", page, re.MULTILINE)}
+
+    assert named == {name.removesuffix("_count") for name in whole()}
 
 
 def test_the_text_is_refused_if_it_is_cut_off():
