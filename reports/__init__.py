@@ -1,4 +1,4 @@
-"""What people and programs read of runs and experiments: screens, pages and exports, all made from files."""
+"""Screens, pages and exports of runs and experiments, all made from files."""
 
 import os
 

@@ -126,7 +126,7 @@ def whole() -> set[str]:
 
 
 def test_the_dashboard_asks_for_metrics_that_there_are():
-    """Its form is what Grafana's own schema takes: UnmarshalJSONStrict and Validate of grafana-foundation-sdk 0.0.22."""
+    """Grafana's own schema takes its form: UnmarshalJSONStrict and Validate of grafana-foundation-sdk 0.0.22."""
     dashboard = json.loads((ROOT / "examples" / "grafana" / "streamgauge.json").read_text())
 
     asked = {word for panel in dashboard["panels"] for each in panel["targets"] for word in NAME.findall(each["expr"])}

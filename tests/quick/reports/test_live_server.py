@@ -225,9 +225,7 @@ def test_metrics_are_served_as_prometheus_asks_for_them(served, run):
 def test_metrics_are_also_a_file_that_is_always_whole_and_has_the_last_numbers(run):
     page, file = LivePage(run), run / METRICS_FILE
     with Written(page, run):
-        until_s = time.monotonic() + 15
-        while not file.exists() and time.monotonic() < until_s:
-            time.sleep(0.01)
+        wait_until(file.exists, deadline_s=15, what="the first metrics")
         assert offered_in(file.read_text()) == []
         LiveLines(run).write("second", 20, **SECOND)
 
