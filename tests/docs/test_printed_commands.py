@@ -35,7 +35,7 @@ from harness.rundir import store
 from harness.runner.run import Run
 from harness.runner.world.fake import FakeWorld
 from harness.runner.world.real import RealWorld
-from harness.services import claim, external, keeper, owners
+from harness.services import claim, external, keeper, live_page, owners
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal import watching
 from harness.terminal.command_end import ended
@@ -216,6 +216,7 @@ def reader(prepared, tmp_path, monkeypatch):
     place = shutil.copytree(prepared, tmp_path / "reader", symlinks=True)
     monkeypatch.chdir(place)
     monkeypatch.setattr(watching, "show_changes", begins)
+    monkeypatch.setattr(live_page, "watch", lambda _: "")
     for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("REDIS_PASSWORD", "secret")
