@@ -94,7 +94,8 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(tmp_path):
 
 def test_an_experiment_has_one_page_and_each_of_its_runs_a_file(tmp_path):
     chaos = ("chaos", "--engine", "fake", "--sink", "absolute", "--fault", "kill@c3:batch=3", "--fault", "none")
-    done = invoked(*chaos, "--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5", "--live", "--out", tmp_path)
+    small = ("--rate", "100", "--duration", "12s", "--window", "4s", "--campaigns", "5")
+    done = invoked(*chaos, *small, "--live", "--out", tmp_path)
 
     experiment = only(tmp_path)
     assert done.stderr.count("Live page: ") == 1
