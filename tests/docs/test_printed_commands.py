@@ -241,6 +241,7 @@ def reader(prepared, tmp_path, monkeypatch):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
     monkeypatch.setattr(warm, "archives_of", lambda *_: warm.Archives(None, None))
+    monkeypatch.setattr(live_page, "watch", lambda _: "")
     # What would start something says so; other processes would not.
     for owner, name in (
         (RealWorld, "open"),
