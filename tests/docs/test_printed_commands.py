@@ -216,7 +216,6 @@ def reader(prepared, tmp_path, monkeypatch):
     place = shutil.copytree(prepared, tmp_path / "reader", symlinks=True)
     monkeypatch.chdir(place)
     monkeypatch.setattr(watching, "show_changes", begins)
-    monkeypatch.setattr(live_page, "watch", lambda _: "")
     for variable in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setenv("REDIS_PASSWORD", "secret")
