@@ -42,9 +42,10 @@ def test_a_timeline_holds_the_latency_of_its_own_seconds(run):
 
 def test_each_due_and_sent_time_stays_with_its_event(run):
     found = evidence.collect(run)
-    planned = ~found.events.mark
-    begins_ms = run.oracle.begins_ms(found.cells.code)[found.events.cell[planned]]
-    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (found.events.due_us, found.events.sent_us))
+    ((_, events),) = found.events.parts()
+    planned = ~events.mark
+    begins_ms = run.oracle.begins_ms(found.cells.code)[events.cell[planned]]
+    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (events.due_us, events.sent_us))
 
     assert len(due_ms) > 100
     assert ((due_ms >= begins_ms) & (due_ms < begins_ms + run.spec.window_ms)).all()
@@ -74,4 +75,4 @@ def test_the_events_of_a_run_are_freed_when_its_evidence_is_collected(run):
     assert len(run.countable.events)
     evidence.collect(run)
 
-    assert "countable" not in vars(run)
+    assert "counted" not in vars(run)
