@@ -5,11 +5,12 @@ The system frees such a file with its last user, even if that is killed.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import Any
+from tempfile import SpooledTemporaryFile, gettempdir
+from typing import Any, Generic, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -22,6 +23,7 @@ from workloads.base import Ints
 
 Floats = NDArray[np.float64]
 AnyRows = NDArray[Any]
+_Part = TypeVar("_Part")
 
 BYTES_HELD = 1 << 24  # as many are kept in memory; if there are more, all are in the file
 LACKING = "a temporary file"  # named in the message about a full disk
@@ -67,6 +69,29 @@ class Rows:
         half = (end - begin) // 2
         middle = begin + half - half % 8
         return self.total(slice(begin, middle)) + self.total(slice(middle, end))
+
+
+class Parts(Generic[_Part]):
+    """Values in an order, such as parts of a log with a few columns. They are written once, and read in each pass."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder, self._file = folder, SpooledTemporaryFile(BYTES_HELD, dir=folder)  # noqa: SIM115
+        finalize(self, self._file.close)
+        self._end = 0
+
+    def add(self, part: _Part) -> None:
+        with disk_space.writing((self._folder or Path(gettempdir())) / LACKING, 0):
+            self._file.seek(self._end)
+            pickle.dump(part, self._file, pickle.HIGHEST_PROTOCOL)
+        self._end = self._file.tell()
+
+    def __iter__(self) -> Iterator[_Part]:
+        place = 0
+        while place < self._end:
+            self._file.seek(place)  # another pass may have moved it
+            part: _Part = pickle.load(self._file)
+            place = self._file.tell()
+            yield part
 
 
 def ordered(
