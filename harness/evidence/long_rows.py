@@ -132,8 +132,13 @@ class Ascending:
             kept.add(part)
             found, place = _wholes(part)
             known, counts = _added(known, counts, found, sizes(place, len(found)))
-        by_whole = ((np.searchsorted(known, np.floor(part)), part) for part in kept.parts())
-        self._rows = ordered(by_whole, counts, Rows(np.float64, folder), np.sort)
+
+        def by_whole() -> Iterator[tuple[NDArray[np.intp], Floats]]:
+            for part in kept.parts():
+                found, place = _wholes(part)
+                yield np.searchsorted(known, found)[place], part
+
+        self._rows = ordered(by_whole(), counts, Rows(np.float64, folder), np.sort)
 
     def __len__(self) -> int:
         return len(self._rows)

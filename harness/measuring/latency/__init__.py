@@ -217,7 +217,7 @@ def _headline(raws: Mapping[str, Raws], overtaken_ms: float | None, looked: Look
 
 def _by_second(raws: Raws | None, epoch_ms: int) -> pa.Table:
     found: dict[int, Quantiles] = {}
-    for some, values_ms in _seconds_of(raws, epoch_ms) if raws else ():
+    for some, values_ms in _seconds_of(raws, epoch_ms) if raws is not None else ():
         found |= {each: quantiles(values) for each, values in zip(some, values_ms, strict=True) if len(values)}
     told = found.values()
     return pa.table(
