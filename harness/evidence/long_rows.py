@@ -29,12 +29,16 @@ BYTES_HELD = 1 << 24  # as many are kept in memory; if there are more, all are i
 LACKING = "a temporary file"  # named in the message about a full disk
 
 
+def _file(folder: Path | None) -> SpooledTemporaryFile[bytes]:
+    return SpooledTemporaryFile(BYTES_HELD, dir=str(folder) if folder else None)
+
+
 class Rows:
     """Rows of one type. They are appended or overwritten, and read as slices."""
 
     def __init__(self, kind: DTypeLike, folder: Path) -> None:
         self.kind, self.folder = np.dtype(kind), folder
-        self._file = SpooledTemporaryFile(BYTES_HELD, dir=folder)  # noqa: SIM115  (it lives as long as its rows)
+        self._file = _file(folder)
         finalize(self, self._file.close)
         self._end = 0
 
@@ -75,7 +79,7 @@ class Parts(Generic[_Part]):
     """Values in an order, such as parts of a log with a few columns. They are written once, and read in each pass."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder, self._file = folder, SpooledTemporaryFile(BYTES_HELD, dir=folder)  # noqa: SIM115
+        self._folder, self._file = folder, _file(folder)
         finalize(self, self._file.close)
         self._end = 0
 
