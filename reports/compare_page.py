@@ -161,7 +161,7 @@ def _curve(found: Compared, engine: str, number: int) -> percentiles.Curve | Non
     if not tables:
         return None
     raw = pa.concat_tables(tables)
-    samples, censored = latency.samples_of(raw, "probes", "corrected_ms")
+    samples, censored = latency.samples_of(raw, "probes", "corrected_ms", found.folder.path)
     colour = MUTED if engine == BASELINE else COLOURS[number % len(COLOURS)]
     curve = percentiles.Curve(engine, samples, censored, colour, dashed=engine == BASELINE)
     return curve if curve.last_share > 0 else None

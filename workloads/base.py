@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ class Values:
     @classmethod
     def of(cls, values: Sequence[bytes | None]) -> Values:
         missing = [row for row, value in enumerate(values) if value is None] if None in values else []
-        held = [value or b"" for value in values]
+        held = [value or b"" for value in values] if missing else cast("Sequence[bytes]", values)
         lengths = np.fromiter(map(len, held), np.int64, len(held))
         begins = np.cumsum(lengths) - lengths
         lengths[missing] = NOTHING

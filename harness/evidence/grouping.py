@@ -43,13 +43,6 @@ def some_groups(bounds: Ints) -> Iterator[range]:
         begin = end
 
 
-def rows_of_groups(group: NDArray[np.integer[Any]], groups: int) -> Iterator[tuple[range, NDArray[np.intp]]]:
-    """Split groups into such ranges for rows in any order; yield each range with its rows."""
-    bounds = np.append(0, np.cumsum(sizes(group, groups)))
-    for some in some_groups(bounds):
-        yield some, np.flatnonzero((group >= some.start) & (group < some.stop))
-
-
 def repeated(ids: Ints) -> Ints:
     """Return the ids that occur more than once, sorted.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -16,7 +16,7 @@ NO_RECORD = np.iinfo(np.int64).max  # larger than the number of any record
 
 
 @dataclass(frozen=True)
-class Census:
+class Sums:
     """Numbers of events. A row is a pair of an event and a cell that it is in; a count is a row whose cell counts."""
 
     rows: int
@@ -32,6 +32,12 @@ class Census:
     open_counts: int
     kept_open_counts: int  # of these, those that were not dropped
     in_time_open_counts: int  # of these, those that may not be late
+
+
+@dataclass(frozen=True)
+class Census(Sums):
+    """These numbers, and what else is known of all events."""
+
     counts_of_event: int  # the largest number of cells that count one event
     newest_ms: int
     first_close_ms: int
@@ -73,19 +79,7 @@ def census_of(
             open_cells.update(np.unique(events.cell[is_open]).tolist())
             open_count_cells.update(np.unique(events.cell[is_open & counts]).tolist())
     return Census(
-        rows=numbers["rows"],
-        records=numbers["records"],
-        dropped_records=numbers["dropped_records"],
-        copies=numbers["copies"],
-        permitted=numbers["permitted"],
-        dropped_of_first=numbers["dropped_of_first"],
-        counts=numbers["counts"],
-        counting_records=numbers["counting_records"],
-        dropped_counts=numbers["dropped_counts"],
-        permitted_counts=numbers["permitted_counts"],
-        open_counts=numbers["open_counts"],
-        kept_open_counts=numbers["kept_open_counts"],
-        in_time_open_counts=numbers["in_time_open_counts"],
+        **{each.name: numbers[each.name] for each in fields(Sums)},
         counts_of_event=several,
         newest_ms=newest_ms,
         first_close_ms=first_close_ms,

@@ -134,7 +134,7 @@ def _judged(run: StoredRun, oracle: Oracle, parts: Callable[[], Iterable[Countab
                 sent_us=run.sent_times.of(events.id),
             )
 
-    log = JudgedLog(judged)
+    log = JudgedLog(judged, run.store.path)
     return log if adds_up(oracle) else JudgedLog.of(*log)
 
 

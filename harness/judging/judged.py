@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.evidence.ledger import Ledger
+from harness.evidence.long_rows import Parts
 from harness.evidence.observed import LogEvents, adds_up, folded, joined
 from workloads.base import Ints, Mask, Oracle
-
-MOST_HELD = 1 << 20  # events, of about 60 bytes: as many are kept after the first pass, more are read anew in each pass
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,19 @@ class Judged:
 
 
 class JudgedLog:
-    """All of these events, in parts."""
+    """All of these events, in parts. They are found in the first pass, and kept for the next ones, about 60 bytes each:
+    in a file of this folder, if they are many.
+    """
 
-    def __init__(self, parts: Callable[[], Iterable[Judged]]) -> None:
-        self._parts = parts
-        self._held: list[Judged] | None = None
+    def __init__(self, parts: Callable[[], Iterable[Judged]], folder: Path | None = None) -> None:
+        self._parts, self._folder = parts, folder
+        self._kept: Iterable[Judged] | None = None
 
     @classmethod
     def of(cls, part: Judged) -> JudgedLog:
         """Return a log that is one part."""
         log = cls(lambda: [part])
-        log._held = [part]
+        log._kept = [part]
         return log
 
     def but(self, **columns: Any) -> JudgedLog:
@@ -56,23 +58,21 @@ class JudgedLog:
         return JudgedLog.of(replace(self.whole, **columns))
 
     def __iter__(self) -> Iterator[Judged]:
-        return self._read() if self._held is None else iter(self._held)
+        return self._find() if self._kept is None else iter(self._kept)
 
-    def _read(self) -> Iterator[Judged]:
-        held, rows = list[Judged](), 0
+    def _find(self) -> Iterator[Judged]:
+        kept = Parts[Judged](self._folder)
         for part in self._parts():
-            rows += len(part.events)
-            held = [*held, part] if rows <= MOST_HELD else []
+            kept.add(part)
             yield part
-        if rows <= MOST_HELD:
-            self._held = held
+        self._kept = kept
 
     @cached_property
     def whole(self) -> Judged:
         """All events at once, to search for the cause of an error."""
-        if self._held is None or len(self._held) > 1:
-            self._held = [joined(self)]
-        return self._held[0]
+        whole = joined(self)
+        self._kept = [whole]
+        return whole
 
     def fold(self, oracle: Oracle, *chosen: Callable[[Judged], Mask]) -> list[Ledger]:
         """Compute the cells' values from the events that each of these functions selects."""

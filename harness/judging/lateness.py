@@ -139,7 +139,7 @@ def events_of(log: Columns, oracle: Oracle) -> tuple[LogEvents, NDArray[np.intp]
     row, cell, closes_ms, columns = oracle.places(log)
     named = {name: _picked(log[column], row) for name, column in NAMES.items()}
     named["offset"] = narrow(named["offset"])
-    return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns=columns), row
+    return LogEvents(**named, cell=cell, closes_ms=closes_ms, columns={**columns}), row
 
 
 def never_closed(events: LogEvents, newest_ms: int, watermark_ms: int) -> NDArray[np.bool_]:

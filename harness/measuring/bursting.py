@@ -7,7 +7,7 @@ Events due from the start of a burst until the next one are attributed to it, ev
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from generators.tape import offered_by
+from harness.evidence.long_rows import Rows
 from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.measuring import backlog_catch_up
 from harness.measuring.cost import ENGINE, MIB, resources_of
 from harness.measuring.latency import by_rank
-from harness.measuring.latency.ways import Raw
+from harness.measuring.latency.ways import Raws
 from harness.measuring.measurement import Burst, Bursts, Lack, Quantity, Stretch
 from harness.measuring.settling import CALM_S, FEWEST_S, band, settled
 from harness.measuring.stats import Floats
@@ -68,7 +69,7 @@ class Seen:
     p99_ms: Floats | None  # of events due in each second of the load
     largest_ms: Floats | None
     backlog: Floats | None  # at the end of each second of the load
-    events: Raw | None  # each event that counts; due times since the load start
+    events: Raws | None  # each event that counts; due times since the load start
     memory: tuple[Floats, Floats]  # times, and MiB
     checkpoint: tuple[Floats, Floats]
     commits_s: Floats
@@ -117,8 +118,10 @@ def _table(run: StoredRun, name: str) -> pa.Table | None:
     return unless_missing(lambda: run.store.read_table(name))
 
 
-def _since(events: Raw | None, epoch_ms: int) -> Raw | None:
-    return events and Raw(events.due_us - epoch_ms * 1000, events.corrected_ms, None)
+def _since(events: Raws | None, epoch_ms: int) -> Raws | None:
+    if events is None:
+        return None
+    return Raws(lambda: (replace(part, due_us=part.due_us - epoch_ms * 1000) for part in events), events.folder)
 
 
 def _by_second(table: pa.Table, name: str, seconds: int) -> Floats:
@@ -184,22 +187,23 @@ def steady_band(first: Surge, p99_ms: Floats | None) -> Quantity:
     return Quantity(ends_ms, f"p99 of latency in a second, by the {len(steady)} s before the first burst")
 
 
-def area(events: Raw | None, from_s: float, until_s: float, band_ms: Quantity) -> Quantity:
+def area(events: Raws | None, from_s: float, until_s: float, band_ms: Quantity) -> Quantity:
     """Sum the time that events took beyond the band."""
     if band_ms.value is None:
         return _unknown("there is no band", band_ms)
-    due_s = np.empty(0) if events is None else events.due_us / 1e6
-    due = (due_s >= from_s) & (due_s < until_s)
-    if events is None or not due.any():
+    if events is None:
         return _unknown("no event was seen")
-    beyond_s = np.maximum(0.0, events.corrected_ms[due] - band_ms.value) / 1000
-    if not np.isfinite(beyond_s).all():
-        never = many(int((~np.isfinite(beyond_s)).sum()), "event was", "events were")
-        return Quantity(None, f"{never} never seen", lack=Lack.NO_END)
-    over = int((beyond_s > 0).sum())
-    return Quantity(
-        float(beyond_s.sum()), f"of {many(int(due.sum()), 'event')} that count, {over:,} were above the band"
-    )
+    beyond_s, unseen, over = Rows(np.float64, events.folder), 0, 0
+    for part in events.only(lambda due_us: (due_us / 1e6 >= from_s) & (due_us / 1e6 < until_s)):
+        own_s = np.maximum(0.0, part.corrected_ms - band_ms.value) / 1000
+        beyond_s.add(own_s)
+        unseen, over = unseen + int((~np.isfinite(own_s)).sum()), over + int((own_s > 0).sum())
+    if not len(beyond_s):
+        return _unknown("no event was seen")
+    if unseen:
+        return Quantity(None, f"{many(unseen, 'event was', 'events were')} never seen", lack=Lack.NO_END)
+    counted = f"of {many(len(beyond_s), 'event')} that count, {over:,} were above the band"
+    return Quantity(beyond_s.total(), counted)
 
 
 def back(p99_ms: Floats | None, surge: Surge, next_s: float, band_ms: Quantity, *, last: bool) -> Quantity:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from generators.tape import offered_by
 from harness.judging.stored_run import StoredRun
 from harness.measuring.cost import ENGINE, resources_of
-from harness.measuring.latency import by_rank, quantiles
-from harness.measuring.latency.ways import Raw
+from harness.measuring.latency import by_rank, corrected
+from harness.measuring.latency.ways import Raws
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
 from harness.rundir.missing_evidence import unless_missing
@@ -75,7 +75,7 @@ def is_steady(segments: Sequence[Segment]) -> bool:
 
 
 def figures(
-    events: Raw | None, resources: pa.Table | None, epoch_ms: int, from_s: float, until_s: float
+    events: Raws | None, resources: pa.Table | None, epoch_ms: int, from_s: float, until_s: float
 ) -> dict[str, float | None]:
     """Measure a turn without its first seconds. None: unknown."""
     begin_s = from_s + SETTLE_S
@@ -87,12 +87,11 @@ def figures(
     return {"latency_p50_ms": p50_ms, "latency_p99_ms": p99_ms, **cores}
 
 
-def _latency(events: Raw | None, begin_ms: float, end_ms: float) -> tuple[float | None, float | None]:
+def _latency(events: Raws | None, begin_ms: float, end_ms: float) -> tuple[float | None, float | None]:
     """Take events due in this time."""
     if events is None:
         return None, None
-    due = (events.due_us >= begin_ms * 1000) & (events.due_us < end_ms * 1000)
-    found = quantiles(events.corrected_ms[due])
+    found = corrected(events.only(lambda due_us: (due_us >= begin_ms * 1000) & (due_us < end_ms * 1000)))
     return (None, None) if found.censored else (found.p50, found.p99)
 
 

@@ -10,7 +10,8 @@ then with the declared rule. That is possible only for `carry`, and only for the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,6 @@ class Exposure:
     cell: Ints  # by its code
     from_s: Floats
     to_s: Floats
-
-    def __add__(self, other: Exposure) -> Exposure:
-        times_s = ((self.from_s, other.from_s), (self.to_s, other.to_s))
-        return Exposure(np.concatenate((self.cell, other.cell)), *map(np.concatenate, times_s))
 
     def within(self, from_s: float, to_s: float) -> Exposure:
         """Return the intervals that began before `to_s` and were not over by `from_s`."""
@@ -86,18 +83,32 @@ def exposure(run: StoredRun) -> Exposure:
         return _shown(old)
     began_us = change.landed_ms * 1000
     restored = change.restored
-    new = evidence.collect_by(run, asked, lambda: by_rule(CutoverRule.CARRY, run.countable, anew, restored))
-    return _shown(old, until_us=began_us) + _shown(new, from_us=began_us)
+    new = evidence.collect_by(run, asked, lambda: [by_rule(CutoverRule.CARRY, run.countable, anew, restored)])
+    return _together([_shown(old, until_us=began_us), _shown(new, from_us=began_us)])
+
+
+def _together(parts: Sequence[Exposure]) -> Exposure:
+    return Exposure(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Exposure)))
+
+
+def _of_cells(samples: Samples, cells: range) -> Samples:
+    """Select the samples of a range of cells; they are in the order of their cells."""
+    begin, end = np.searchsorted(samples.cell, (cells.start, cells.stop)).tolist()
+    return Samples(samples.cell[begin:end], samples.at_us[begin:end], samples.count[begin:end])
 
 
 def _shown(found: Evidence, from_us: int = 0, until_us: float = np.inf) -> Exposure:
     """Measure between these times. Final errors are judged by the rule in force at the end."""
-    events, cells, looks = found.events, found.cells, _since(found.samples, from_us)
+    cells, looks = found.cells, _since(found.samples, from_us)
     # Only counts have a known upper limit at each time.
-    seen, sent = cells.counts[looks.cell] & (looks.at_us < until_us), cells.counts[events.cell]
+    seen = cells.counts[looks.cell] & (looks.at_us < until_us)
     samples = Samples(looks.cell[seen], looks.at_us[seen], looks.count[seen])
     wrong_in_the_end = np.flatnonzero((cells.final == WRONG) & np.isinf(until_us))
-    wrong = stretches(samples, events.cell[sent], events.sent_us[sent], wrong_in_the_end)
+    parts = [Exposure(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))]
+    for some, events in found.events.parts():
+        sent = cells.counts[events.cell]
+        parts.append(stretches(_of_cells(samples, some), events.cell[sent], events.sent_us[sent], wrong_in_the_end))
+    wrong = _together(parts)
     measured = ~cells.marked[wrong.cell]  # sentinel records have no exact send time
     epoch_s = found.epoch_ms / 1000
     from_s, to_s = wrong.from_s[measured], np.minimum(wrong.to_s[measured], until_us / 1e6)

@@ -29,7 +29,7 @@ from harness.measuring import (
     window_state,
 )
 from harness.measuring import timeline as timelines
-from harness.measuring.latency import LatencyResult, latencies
+from harness.measuring.latency import LatencyResult, RawTable, latencies
 from harness.measuring.latency.ends import ONLY_THEN
 from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery, Steady
 from harness.measuring.timeline import Lines
@@ -75,7 +75,7 @@ class Measured:
 
     measurement: Measurement | None  # None: withheld, or the run ended too early
     timeline: pa.Table | None  # None: the load never started
-    latency: pa.Table | None  # raw samples; None: withheld or not observed
+    latency: RawTable | None  # raw samples; None: withheld or not observed
 
 
 def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
@@ -95,11 +95,12 @@ def save(run: StoredRun, verdict: Verdict) -> Measurement | None:
     return found.measurement
 
 
-def _in_texts(latency: pa.Table) -> Iterator[dict[str, pa.Array]]:
-    """Convert ways to their names, in parts; an empty part comes first, so that an empty table has its columns."""
-    for part in (latency.schema.empty_table(), *latency.to_batches(max_chunksize=ROWS_AT_ONCE)):
-        columns = {name: part.column(name) for name in latency.column_names}
-        yield columns | {"way": columns["way"].cast(pa.string())}
+def _in_texts(latency: RawTable) -> Iterator[dict[str, pa.Array]]:
+    """Convert ways to their names, in parts."""
+    for part in latency.parts():
+        for batch in part.to_batches(max_chunksize=ROWS_AT_ONCE) or (part,):
+            columns = {name: batch.column(name) for name in part.column_names}
+            yield columns | {"way": columns["way"].cast(pa.string())}
 
 
 def recoveries(run: StoredRun, verdict: Verdict) -> tuple[Recovery, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import atan, cos, exp, lgamma, log, log1p, pi, sin, sqrt, tan
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,12 +40,24 @@ def quantiles(samples: ArrayLike, censored: int = 0) -> Quantiles:
     Samples that were never seen lie beyond all others: a quantile among them is None, and so is the mean.
     """
     values = np.sort(np.asarray(samples, dtype=np.float64))
+    return of_ascending(values, lambda: float(values.mean()), censored)
+
+
+class Ascending(Protocol):
+    """Samples in ascending order."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> float: ...
+
+
+def of_ascending(values: Ascending | Floats, mean_of: Callable[[], float], censored: int) -> Quantiles:
+    """Compute quantiles of samples in ascending order."""
 
     def at(share: float) -> float | None:
         rank = int(ranks(share, len(values) + censored))
         return float(values[rank - 1]) if rank <= len(values) else None
 
-    mean = float(values.mean()) if len(values) and not censored else None
+    mean = mean_of() if len(values) and not censored else None
     return Quantiles(len(values), censored, mean, at(0.5), at(0.9), at(0.99), at(0.999), at(1.0))
 
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 from numpy.typing import NDArray
 
+from harness.measuring.stats import Ascending
 from harness.util.nearest_rank import ranks
 from reports.figures.style import DURATION, INK, PAPER, Sheet, duration, log_ticks, note
 
@@ -26,7 +27,7 @@ class Curve:
     """Sorted samples in ms of one way of measuring. Censored samples lie beyond all of them."""
 
     label: str
-    samples_ms: NDArray[np.float64]
+    samples_ms: Ascending | NDArray[np.float64]
     censored: int
     colour: str
     dashed: bool = False
@@ -38,7 +39,7 @@ class Curve:
 
     def at(self, share: float) -> float:
         """Return the smallest sample that is not below this share of all samples, including censored ones."""
-        return float(self.samples_ms[ranks(share, self.count) - 1])
+        return float(self.samples_ms[int(ranks(share, self.count)) - 1])
 
     @property
     def last_share(self) -> float:

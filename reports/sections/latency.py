@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from harness.evidence.column_buffer import Growing
+from harness.evidence.long_rows import Ascending
 from harness.evidence.observed import ROWS_AT_ONCE
 from harness.measuring.measure import LATENCY
 from harness.measuring.measurement import Latency, Measurement, Quantiles
@@ -65,19 +66,19 @@ def section(evidence: Evidence) -> Section:
 def curves_of(evidence: Evidence) -> tuple[percentiles.Curve, ...]:
     """Return the curves. They are made once for the drawing and its CSV."""
     if MADE not in evidence.made:
-        evidence.made[MADE] = curves_from(evidence.store.open_table(LATENCY))
+        evidence.made[MADE] = curves_from(evidence.store.open_table(LATENCY), evidence.store.path)
     curves: tuple[percentiles.Curve, ...] = evidence.made[MADE]
     return curves
 
 
-def curves_from(raw: LongTable | pa.Table) -> tuple[percentiles.Curve, ...]:
+def curves_from(raw: LongTable | pa.Table, folder: Path) -> tuple[percentiles.Curve, ...]:
     """Return a solid curve of latency from the intended time and a dashed one from the sending. Too few samples give no
     curve.
     """
     found: list[percentiles.Curve] = []
     for way, colour in DRAWN.items():
         for name, label, dashed in (("corrected_ms", way, False), ("uncorrected_ms", f"{way}, from sending", True)):
-            samples, censored = samples_of(raw, way, name)
+            samples, censored = samples_of(raw, way, name, folder)
             labelled = not dashed and not any(curve.labelled for curve in found)
             curve = percentiles.Curve(label, samples, censored, colour, dashed, labelled)
             if curve.last_share > 0:
@@ -85,19 +86,20 @@ def curves_from(raw: LongTable | pa.Table) -> tuple[percentiles.Curve, ...]:
     return tuple(found)
 
 
-def samples_of(raw: LongTable | pa.Table, way: str, name: str) -> tuple[NDArray[np.float64], int]:
+def samples_of(raw: LongTable | pa.Table, way: str, name: str, folder: Path) -> tuple[Ascending, int]:
     """Return the sorted samples of one way of measuring, read in parts, and the number of events that were
-    never seen.
+    never seen. `folder` holds what of them does not fit into memory.
     """
-    known, censored = Growing(), 0
-    known.add(np.empty(0))
-    for part in raw.select(["way", name]).to_batches(max_chunksize=ROWS_AT_ONCE):
-        column = part.filter(pc.equal(part.column("way"), way)).column(name)
-        known.add(column.drop_null().cast(pa.float64()).to_numpy())
-        censored += column.null_count
-    samples = known.finish()
-    samples.sort()
-    return samples, censored
+    censored = 0
+
+    def parts() -> Iterator[NDArray[np.float64]]:
+        nonlocal censored
+        for part in raw.select(["way", name]).to_batches(max_chunksize=ROWS_AT_ONCE):
+            column = part.filter(pc.equal(part.column("way"), way)).column(name)
+            censored += column.null_count
+            yield column.drop_null().cast(pa.float64()).to_numpy()
+
+    return Ascending(parts(), folder), censored
 
 
 def _rows(measurement: Measurement) -> Iterator[tuple[str, ...]]:

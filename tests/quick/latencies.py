@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 
 import numpy as np
 
-from harness.measuring.latency.evidence import Cells, Events, Evidence, Looked
+from harness.evidence.long_rows import Rows
+from harness.measuring.latency.evidence import BY_CELL, Cells, EventsByCell, Evidence, Looked
 from harness.measuring.latency.visibility import Samples
 
 PERIOD_MS = 50
@@ -64,7 +67,7 @@ def looked_at(truth: World, turn=None, period_ms: int = PERIOD_MS) -> Evidence:
     return Evidence(
         probes_from=truth.probes_from,
         epoch_ms=EPOCH_MS,
-        events=_by_cell(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
+        events=by_cell(cell, truth.due_us + begin_us, truth.sent_us + begin_us, turn, none),
         cells=Cells(campaign, size, size, ~every, every, np.arange(len(size))),
         samples=Samples(cell_of[last], look_of[last] * period_us + begin_us, count[last]),
         looked=Looked(period_ms, period_ms, period_ms),
@@ -72,6 +75,12 @@ def looked_at(truth: World, turn=None, period_ms: int = PERIOD_MS) -> Evidence:
     )
 
 
-def _by_cell(cell, due_us, sent_us, turn, mark) -> Events:
+def by_cell(cell, due_us, sent_us, turn, mark) -> EventsByCell:
     order = np.argsort(cell, kind="stable")
-    return Events(cell[order], due_us[order], sent_us[order], None if turn is None else turn[order], mark[order])
+    columns = {"cell": cell, "due_us": due_us, "sent_us": sent_us, "turn": due_us if turn is None else turn}
+    rows = np.empty(len(cell), dtype=BY_CELL)
+    for name, column in (columns | {"mark": mark}).items():
+        rows[name] = column[order]
+    kept = Rows(BY_CELL, Path(gettempdir()))
+    kept.add(rows)
+    return EventsByCell(kept, np.bincount(cell), turns=turn is not None)

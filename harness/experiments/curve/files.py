@@ -15,7 +15,7 @@ from harness.judging.progress_curve import progress_lines
 from harness.judging.stored_run import StoredRun
 from harness.load.certificate import certify
 from harness.measuring import latency
-from harness.measuring.latency.ways import Raw
+from harness.measuring.latency.ways import Raws
 from harness.measuring.timeline import FILE as TIMELINE_FILE
 from harness.model import INDEX_BITS, INDEX_MASK, Outcome, Verdict
 
@@ -88,8 +88,9 @@ class _Files:
                 unsound=self._unsound(plateau),
             )
 
-    def _latencies(self, raw: Raw, plateau: Plateau) -> Latencies:
-        return Latencies.of(raw.due_us / 1000 - self._epoch_ms, raw.corrected_ms, plateau)
+    def _latencies(self, raws: Raws, plateau: Plateau) -> Latencies:
+        parts = [Latencies.of(raw.due_us / 1000 - self._epoch_ms, raw.corrected_ms, plateau) for raw in raws]
+        return Latencies(np.sum([part.blocks for part in parts], axis=0))
 
     def _column(self, name: str, plateau: Plateau) -> Floats:
         values = self._seconds.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)

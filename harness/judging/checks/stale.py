@@ -201,36 +201,39 @@ def _closed_ms(case: RunFacts, steps: _Steps, closes_ms: Ints) -> dict[int, int]
     A cell that never closes waits for nothing.
     """
     moments_ms, held_ms = closes_ms[closes_ms != NEVER_CLOSES], max(watermarks_ms(case.spec))
+    shaken = _shaken(case, steps)
     # By partition and by how many of the (sorted) closing times an event covers: the earliest time at which one was
     # done.
     earliest: dict[int, Ints] = {}
+    newest: dict[int, Ints] = {}
     for part in case.judged:
         done_ms, time_ms = _done_ms(steps, part), part.events.time_ms
         for partition, rows in rows_by_partition(part.events.partition).items():
             closing = np.searchsorted(moments_ms + held_ms, time_ms[rows], side="right")
             own = earliest.setdefault(partition, np.full(len(moments_ms) + 1, NEVER, dtype=np.int64))
             np.minimum.at(own, closing, done_ms[rows])
+            if shaken:
+                _add_newest(newest, steps, part, partition, rows)
     last = np.zeros(len(moments_ms), dtype=np.int64) if earliest else np.full(len(moments_ms), NEVER, dtype=np.int64)
     for own in earliest.values():
         last = np.maximum(last, np.minimum.accumulate(own[:0:-1])[::-1])
-    if shaken := _shaken(case, steps):
-        closed = _closed_again(_newest_ms(case, steps), moments_ms + held_ms, shaken)
+    if shaken:
+        newest_ms = np.array([newest[partition][:-1] for partition in sorted(newest)])
+        closed = _closed_again(newest_ms.reshape(len(newest), len(steps.lines)), moments_ms + held_ms, shaken)
         last = np.maximum(last, steps.shown_ms[closed])
     return {NEVER_CLOSES: 0, **dict(zip(moments_ms.tolist(), last.tolist(), strict=True))}
 
 
-def _newest_ms(case: RunFacts, steps: _Steps) -> NDArray[np.int64]:
-    """Return by partition and line the largest time of the events that the line is the first to cover."""
-    # One column more, for events beyond the last line. An event that is reported before it is sent belongs to the first
-    # line after that.
-    newest: dict[int, NDArray[np.int64]] = {}
-    for part in case.judged:
-        sent = np.searchsorted(steps.at_ms, part.sent_us // 1000)
-        for partition, rows in rows_by_partition(part.events.partition).items():
-            own = newest.setdefault(partition, np.full(len(steps.lines) + 1, -1, dtype=np.int64))
-            first = np.maximum(steps.of(partition, part.events.offset[rows]), sent[rows])
-            np.maximum.at(own, first, part.events.time_ms[rows])
-    return np.array([newest[partition][:-1] for partition in sorted(newest)]).reshape(len(newest), len(steps.lines))
+def _add_newest(newest: dict[int, Ints], steps: _Steps, part: Judged, partition: int, rows: slice) -> None:
+    """Find by partition and line the largest time of the events that the line is the first to cover.
+
+    There is one more, for events beyond the last line. An event that is reported before it is sent belongs to the first
+    line after that.
+    """
+    own = newest.setdefault(partition, np.full(len(steps.lines) + 1, -1, dtype=np.int64))
+    sent = np.searchsorted(steps.at_ms, part.sent_us[rows] // 1000)
+    first = np.maximum(steps.of(partition, part.events.offset[rows]), sent)
+    np.maximum.at(own, first, part.events.time_ms[rows])
 
 
 def _shaken(case: RunFacts, steps: _Steps) -> frozenset[int]:

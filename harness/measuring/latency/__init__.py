@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.evidence.grouping import grouped, rows_of_groups, sizes, spans
+from harness.evidence.grouping import grouped, sizes, some_groups, spans
+from harness.evidence.long_rows import Rows, ordered
 from harness.evidence.observed import picked
 from harness.judging.stored_run import StoredRun
 from harness.measuring import stats
 from harness.measuring.latency.ends import MOST_LEFT_OUT, TOO_MANY, Ends
 from harness.measuring.latency.evidence import Evidence, Looked, collect
 from harness.measuring.latency.visibility import Floats, Ints, Visibility
-from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Ways
+from harness.measuring.latency.ways import FINAL, FIRST, PROBES, RANK_MATCHED, YAHOO, Raw, Raws, Ways
 from harness.measuring.measurement import Latency, OutsideEnds, Quantiles
 from harness.util.texts import many
 
 MADE = "latency"  # key of the derived value in a stored run
+_SCHEMA = pa.schema(
+    {"way": pa.dictionary(pa.int8(), pa.string()), "corrected_ms": pa.float64(), "uncorrected_ms": pa.float64()}
+)
+_SECOND = np.dtype([("second", np.int32), ("corrected_ms", np.float64)])
+
+
+class RawTable:
+    """All latencies, with the columns way, corrected_ms and uncorrected_ms; null: never seen."""
+
+    def __init__(self, raws: Mapping[str, Raws]) -> None:
+        self._raws = raws
+
+    def parts(self) -> Iterator[pa.Table]:
+        """Yield the rows in parts. The first part is empty, so that an empty table has its columns."""
+        yield _SCHEMA.empty_table()
+        for way, raws in self._raws.items():
+            for raw in raws:
+                columns = [_all(way, len(raw)), _column(raw.corrected_ms), _uncorrected(raw)]
+                yield pa.table(columns, schema=_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -32,7 +53,7 @@ class LatencyResult:
     never_final_share: float | None  # of cells
     dipped_share: float | None  # of cells
     by_second: pa.Table  # columns: second since the load start in which events were due, events, p50_ms, p99_ms, max_ms
-    raw: pa.Table  # columns: way, corrected_ms, uncorrected_ms; null: never seen
+    raw: RawTable
     outside_ends: OutsideEnds | None = None  # None: the engine reports no ends of batches
 
 
@@ -41,7 +62,7 @@ def latencies(run: StoredRun) -> LatencyResult:
     return _measured(collect(run), ways_of(run))
 
 
-def by_rank(run: StoredRun) -> Raw:
+def by_rank(run: StoredRun) -> Raws:
     """Return for each event that counts when it was due and its latency."""
     return ways_of(run).rank_matched
 
@@ -66,34 +87,37 @@ def measured(evidence: Evidence) -> LatencyResult:
 
 
 def _measured(evidence: Evidence, ways: Ways) -> LatencyResult:
-    with ThreadPoolExecutor(1) as beside:  # numpy sorts without Python's lock, and each sort takes seconds
-        overtaken = beside.submit(ways.overtaken_ms)
-        raws = {PROBES: ways.probes, RANK_MATCHED: ways.rank_matched}
-        overtaken_ms = overtaken.result()
-    raws |= {FINAL: ways.final_value(), FIRST: ways.first_seen()}
-    raws |= {YAHOO: Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)}
-    raws = {way: raw for way, raw in raws.items() if len(raw.corrected_ms)}
+    overtaken_ms = ways.overtaken_ms()
+    yahoo = Raw(evidence.yahoo_ms, evidence.yahoo_ms.astype(np.float64), None)
+    found = {
+        PROBES: ways.probes,
+        RANK_MATCHED: ways.rank_matched,
+        FINAL: ways.final_value(),
+        FIRST: ways.first_seen(),
+        YAHOO: Raws.of(yahoo, ways.folder),
+    }
+    raws = {way: raw for way, raw in found.items() if raw.count}
     return LatencyResult(
         latency=tuple(_latency(way, raw, evidence.looked, overtaken_ms) for way, raw in raws.items()),
         never_final_share=_share(ways.never_final()),
         dipped_share=_share(ways.dipped()),
         by_second=_by_second(_headline(raws, overtaken_ms, evidence.looked), evidence.epoch_ms),
-        raw=_raw_table(raws),
+        raw=RawTable(raws),
         outside_ends=_outside(evidence.ends, raws, evidence.looked, overtaken_ms),
     )
 
 
 def _outside(
-    ends: Ends | None, raws: Mapping[str, Raw], looked: Looked, overtaken_ms: float | None
+    ends: Ends | None, raws: Mapping[str, Raws], looked: Looked, overtaken_ms: float | None
 ) -> OutsideEnds | None:
     """Report the largest share left out of any way: leaving out only the probes would hide much."""
     events = {way: raws[way] for way in (PROBES, RANK_MATCHED) if way in raws}
     if ends is None or not events:
         return None
-    inside = {way: ends.hold(raw.due_us) for way, raw in events.items()}
-    share = max(float(each.mean()) for each in inside.values())
-    near = ends.among(np.concatenate([raw.due_us for raw in events.values()]))
-    kept = {way: raw.only(~inside[way]) for way, raw in events.items()} if share <= MOST_LEFT_OUT else {}
+    outside = {way: raw.only(lambda due_us: ~ends.hold(due_us)) for way, raw in events.items()}
+    share = max((raw.count - outside[way].count) / raw.count for way, raw in events.items())
+    near = ends.among(np.array([*chain.from_iterable(map(_first_and_last_us, events.values()))]))
+    kept = outside if share <= MOST_LEFT_OUT else {}
     return OutsideEnds(
         ends=len(near.begin_us),
         longest_ms=near.longest_ms,
@@ -101,6 +125,21 @@ def _outside(
         latency=tuple(_latency(way, raw, looked, overtaken_ms) for way, raw in kept.items()),
         withheld="" if kept else TOO_MANY,
     )
+
+
+def _first_and_last_us(raws: Raws) -> tuple[int, int]:
+    parts = [(int(raw.due_us.min()), int(raw.due_us.max())) for raw in raws if len(raw)]
+    return min(first for first, _ in parts), max(last for _, last in parts)
+
+
+def corrected(raws: Raws) -> Quantiles:
+    """Compute quantiles of latencies from the intended time, as `quantiles` does."""
+    return _of_column(raws, lambda raw: raw.corrected_ms)
+
+
+def _of_column(raws: Raws, column: Callable[[Raw], Floats]) -> Quantiles:
+    seen, censored = raws.ascending(column)
+    return stats.of_ascending(seen, seen.mean, censored)
 
 
 def quantiles(values_ms: Floats) -> Quantiles:
@@ -112,14 +151,19 @@ def quantiles(values_ms: Floats) -> Quantiles:
     return stats.quantiles(picked(values_ms, seen), censored=int((~seen).sum()))
 
 
-def _latency(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Latency:
+def _latency(way: str, raws: Raws, looked: Looked, overtaken_ms: float | None) -> Latency:
     return Latency(
         way=way,
-        corrected=quantiles(raw.corrected_ms),
-        uncorrected=None if raw.uncorrected_ms is None else quantiles(raw.uncorrected_ms),
-        exactness=" ".join(_exactness(way, raw, looked, overtaken_ms)),
+        corrected=corrected(raws),
+        uncorrected=None if way == YAHOO else _of_column(raws, _uncorrected_ms),
+        exactness=" ".join(_exactness(way, raws, looked, overtaken_ms)),
         tail_is_lower_bound=way == RANK_MATCHED and not _ranks_are_exact(looked, overtaken_ms),
     )
+
+
+def _uncorrected_ms(raw: Raw) -> Floats:
+    assert raw.uncorrected_ms is not None, "only Yahoo's own figure does not know when an event was sent"
+    return raw.uncorrected_ms
 
 
 def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
@@ -127,10 +171,10 @@ def _ranks_are_exact(looked: Looked, overtaken_ms: float | None) -> bool:
     return overtaken_ms is not None and overtaken_ms <= looked.period_ms
 
 
-def _exactness(way: str, raw: Raw, looked: Looked, overtaken_ms: float | None) -> Iterator[str]:
-    count = len(raw.corrected_ms)
+def _exactness(way: str, raws: Raws, looked: Looked, overtaken_ms: float | None) -> Iterator[str]:
+    count = raws.count
     if way == YAHOO:
-        negative = int((raw.corrected_ms < 0).sum())
+        negative = sum(int((raw.corrected_ms < 0).sum()) for raw in raws)
         yield (
             f"time_updated less the window's end in {many(count, 'cell')}, as the engine writes it, to its millisecond;"
         )
@@ -165,19 +209,15 @@ def _on_ranks(looked: Looked, overtaken_ms: float | None) -> str:
     return f"Events of a cell overtook each other {by} on their way, {bounds}; no percentile is off by more than that."
 
 
-def _headline(raws: Mapping[str, Raw], overtaken_ms: float | None, looked: Looked) -> Raw:
-    """Prefer probes if events may overtake each other; else all events, because they are more."""
+def _headline(raws: Mapping[str, Raws], overtaken_ms: float | None, looked: Looked) -> Raws | None:
+    """Prefer probes if events may overtake each other; else all events, because they are more. None: there is none."""
     order = (RANK_MATCHED, PROBES) if _ranks_are_exact(looked, overtaken_ms) else (PROBES, RANK_MATCHED)
-    nothing = Raw(np.zeros(0, dtype=np.int64), np.zeros(0), None)
-    return next((raws[way] for way in order if way in raws), nothing)
+    return next((raws[way] for way in order if way in raws), None)
 
 
-def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
-    second = _seconds(raw.due_us, epoch_ms)
+def _by_second(raws: Raws | None, epoch_ms: int) -> pa.Table:
     found: dict[int, Quantiles] = {}
-    for some, rows in rows_of_groups(second, int(second.max(initial=-1)) + 1):
-        own = second[rows] - some.start
-        values_ms = np.split(raw.corrected_ms[rows[grouped(own)]], np.cumsum(sizes(own, len(some)))[:-1])
+    for some, values_ms in _seconds_of(raws, epoch_ms) if raws is not None else ():
         found |= {each: quantiles(values) for each, values in zip(some, values_ms, strict=True) if len(values)}
     told = found.values()
     return pa.table(
@@ -191,22 +231,37 @@ def _by_second(raw: Raw, epoch_ms: int) -> pa.Table:
     )
 
 
+def _seconds_of(raws: Raws, epoch_ms: int) -> Iterator[tuple[range, list[Floats]]]:
+    """Yield ranges of seconds, with the latencies of the events that are due in each."""
+
+    def parts() -> Iterator[tuple[NDArray[np.int32], NDArray[Any]]]:
+        for raw in raws:
+            rows = np.empty(len(raw), dtype=_SECOND)
+            rows["second"], rows["corrected_ms"] = _seconds(raw.due_us, epoch_ms), raw.corrected_ms
+            yield rows["second"], rows
+
+    counts = np.zeros(0, dtype=np.int64)
+    for second, _ in parts():
+        own = sizes(second, max(len(counts), int(second.max(initial=-1)) + 1))
+        own[: len(counts)] += counts
+        counts = own
+    rows, end = ordered(parts(), counts, Rows(_SECOND, raws.folder), _in_order_of_seconds), 0
+    for some in some_groups(np.append(0, np.cumsum(counts))):
+        own = counts[some.start : some.stop]
+        begin, end = end, end + int(own.sum())
+        yield some, np.split(rows.read(slice(begin, end))["corrected_ms"], np.cumsum(own)[:-1])
+
+
+def _in_order_of_seconds(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows[grouped(rows["second"] - rows["second"].min(initial=0))]
+
+
 def _seconds(due_us: Ints, epoch_ms: int) -> NDArray[np.int32]:
     """Return the second in which each event is due. Measured events are due at the load start or later."""
     second = np.zeros(len(due_us), dtype=np.int32)
     for rows in spans(len(second)):
         second[rows] = (due_us[rows] - epoch_ms * 1000) // 1_000_000
     return second
-
-
-def _raw_table(raws: Mapping[str, Raw]) -> pa.Table:
-    kinds = {"way": pa.dictionary(pa.int8(), pa.string()), "corrected_ms": pa.float64(), "uncorrected_ms": pa.float64()}
-    schema = pa.schema(kinds)
-    tables = [
-        pa.table([_all(way, len(raw.corrected_ms)), _column(raw.corrected_ms), _uncorrected(raw)], schema=schema)
-        for way, raw in raws.items()
-    ]
-    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 def _all(way: str, count: int) -> pa.Array:

@@ -6,8 +6,10 @@ The log shows which events count, the tape when each was due, and the send log w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.evidence.grouping import grouped, numbered, sizes
+from harness.evidence.grouping import grouped, numbered, sizes, some_groups
 from harness.evidence.ledger import Ledger
-from harness.evidence.observed import NO_BATCH, folded, picked
+from harness.evidence.long_rows import Distinct, Rows, ordered
+from harness.evidence.observed import NO_BATCH, folded, joined, picked
 from harness.judging import progress_curve
 from harness.judging.lateness import Countable
 from harness.judging.stored_run import StoredRun
@@ -25,7 +28,7 @@ from harness.measuring.latency import ends
 from harness.measuring.latency.ends import Ends
 from harness.measuring.latency.sending import Sending
 from harness.measuring.latency.visibility import Ints, Mask, Samples
-from harness.model import INDEX_BITS, MARK_SERVER, RunSpec
+from harness.model import INDEX_BITS, MARK_SERVER
 from harness.results.sampler import sampled_keys
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
@@ -39,7 +42,7 @@ _MOST_DIGITS = 15  # longer texts are no times
 
 @dataclass(frozen=True)
 class Events:
-    """The events that count in polled cells, by cell. Sentinel records are included, because they affect ranks."""
+    """The events that count in some polled cells, by cell. Sentinel records are included, because they affect ranks."""
 
     cell: NDArray[np.int32]
     due_us: Ints
@@ -47,9 +50,32 @@ class Events:
     turn: NDArray[np.integer[Any]] | None  # the order in which they reached the engine; None: unknown
     mark: Mask
 
-    def bounds(self, cells: int) -> NDArray[np.intp]:
-        """Return where each cell begins, and where the last one ends."""
-        return np.searchsorted(self.cell, np.arange(cells + 1, dtype=np.int32))
+
+class EventsByCell:
+    """All of them, to be read some cells at a time."""
+
+    def __init__(self, rows: Rows, sizes: Ints, *, turns: bool) -> None:
+        """`rows` are in the order of their cells, and `sizes` counts those of each cell."""
+        self._rows, self.turns = rows, turns
+        self.bounds: Ints = np.append(0, np.cumsum(sizes))  # where each cell begins, and where the last one ends
+
+    @property
+    def folder(self) -> Path:
+        return self._rows.folder
+
+    def parts(self) -> Iterator[tuple[range, Events]]:
+        """Yield ranges of cells with their events."""
+        for cells in some_groups(self.bounds):
+            rows = self._rows.read(slice(int(self.bounds[cells.start]), int(self.bounds[cells.stop])))
+            cell, due_us, sent_us, turn, mark = (np.ascontiguousarray(rows[name]) for name in BY_CELL.names or ())
+            yield cells, Events(cell, due_us, sent_us, turn if self.turns else None, mark)
+
+
+_KEPT = [("due_us", np.int64), ("sent_us", np.int64), ("turn", np.int64), ("mark", np.bool_)]
+BY_CELL = np.dtype([("cell", np.int32), *_KEPT])
+# As they come, in the order of the log; "turn" is the batch, and "offset" is only needed for one partition.
+_BY_LOG = [("code", np.int64), ("permitted", np.bool_), *_KEPT]
+_OFFSET = ("offset", np.int64)
 
 
 @dataclass(frozen=True)
@@ -81,7 +107,7 @@ class Evidence:
 
     probes_from: int  # the first key of the probes
     epoch_ms: int
-    events: Events
+    events: EventsByCell
     cells: Cells
     samples: Samples
     looked: Looked
@@ -92,45 +118,129 @@ class Evidence:
 def collect(run: StoredRun) -> Evidence:
     """Collect the evidence of a run. It takes a while, and is kept. Raise MissingEvidence if a file is missing."""
     if COLLECTED not in run.made:
-        run.made[COLLECTED] = collect_by(run, run.oracle, lambda: run.countable)
+        run.made[COLLECTED] = collect_by(run, run.oracle, partial(_counted, run))
     evidence: Evidence = run.made[COLLECTED]
     return evidence
 
 
-def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Countable]) -> Evidence:
+def _counted(run: StoredRun) -> Iterable[Countable]:
+    return run.counted.parts()
+
+
+def collect_by(run: StoredRun, oracle: Oracle, counted: Callable[[], Iterable[Countable]]) -> Evidence:
     """Collect the evidence for a question and its countable events, and keep only the necessary columns."""
-    samples, looked, log = run.samples, _looked(run.store), counted()
-    expected = _expected(oracle, log)
+    samples, looked = run.samples, _looked(run.store)
     spec, epoch_ms = run.spec, run.epoch_ms
-    marks = set(log.events.cell[_is_mark(log)].tolist())
-    log = log.only(_can_be_measured(oracle, log, sampled_keys(spec.tape), expected))
-    known, due_us, sent_us = Sending(run.schedule, epoch_ms, run.sends).of(log.events)
-    counts = known & ~log.dropped
-    log, due_us, sent_us = log.only(counts), picked(due_us, counts), picked(sent_us, counts)
-    codes, cell = numbered(log.events.cell)
-    turn, mark = _turn(log, spec), _is_mark(log)
-    cells = _cells(run, oracle, log, codes, cell, expected=expected)
-    del log
+    found = _gone_through(run, oracle, counted())
     run.let_go_of_events()
-    order = grouped(cell)
-    due_us = due_us[order]  # one after the other, to free each column before the next is sorted
-    sent_us = sent_us[order]
-    events = Events(cell[order], due_us, sent_us, None if turn is None else turn[order], mark[order])
+    cells, events = _by_cell(run, oracle, found)
     first_ms = epoch_ms if spec.tape.warm_up else 0  # earlier windows belong to a warm-up
 
     def is_measured(key: int, window_ms: int) -> bool:
-        return window_ms >= first_ms and oracle.codes.one(key, window_ms) not in marks
+        return window_ms >= first_ms and oracle.codes.one(key, window_ms) not in found.marks
 
     return Evidence(
         probes_from=oracle.probed_from,
         epoch_ms=epoch_ms,
         events=events,
         cells=cells,
-        samples=_samples(samples, oracle, codes),
+        samples=_samples(samples, oracle, cells.code),
         looked=looked,
         yahoo_ms=_yahoo_ms(run, is_measured),
         ends=ends.told(progress_curve.progress_lines(run.store)),
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The events that count, in the order of the log."""
+
+    rows: Rows
+    codes: Ints  # of their cells
+    marks: set[int]  # the codes of cells that hold a sentinel record
+    expected: Ledger
+    exact: bool
+    in_batches: bool  # the batch of each of them is known
+
+
+def _gone_through(run: StoredRun, oracle: Oracle, parts: Iterable[Countable]) -> _Found:
+    sending = Sending(run.schedule, run.epoch_ms, run.sends, run.audit.again)
+    looked_at, columns = sampled_keys(run.spec.tape), [*_BY_LOG, *([_OFFSET] if run.spec.tape.partitions == 1 else [])]
+    rows, codes, marks, several = Rows(columns, run.store.path), Distinct(), set[int](), list[Countable]()
+    expected, exact, in_batches = Ledger(), True, True
+
+    def keep(part: Countable) -> bool:
+        own = _rows(part, sending, rows.kind)
+        rows.add(own)
+        codes.add(numbered(np.ascontiguousarray(own["code"]))[0])
+        return bool((own["turn"] != NO_BATCH).all())
+
+    for part in parts:
+        exact, expected = part.exact, _expected(oracle, part)
+        marks.update(part.events.cell[_is_mark(part)].tolist())
+        able = part.only(_can_be_measured(oracle, part, looked_at, expected))
+        if (copied := sending.of_several(able.events)).any():
+            several.append(able.only(copied))
+        in_batches &= keep(able.only(~copied))
+    if several:
+        in_batches &= keep(joined(several))
+    return _Found(rows, codes.sorted(), marks, expected, exact, in_batches)
+
+
+def _rows(part: Countable, sending: Sending, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return the rows of events that were sent by the plan and not dropped."""
+    known, due_us, sent_us = sending.of(part.events)
+    counts = known & ~part.dropped
+    columns = {
+        "code": part.events.cell,
+        "offset": part.events.offset,
+        "permitted": part.permitted,
+        "due_us": due_us,
+        "sent_us": sent_us,
+        "turn": part.batch,
+        "mark": _is_mark(part),
+    }
+    rows = np.empty(int(counts.sum()), dtype=kind)
+    for name in kind.names or ():
+        rows[name] = picked(columns[name], counts)
+    return rows
+
+
+def _by_cell(run: StoredRun, oracle: Oracle, found: _Found) -> tuple[Cells, EventsByCell]:
+    """Number the cells, and put the events into their order. Events of one batch reach the engine together, and those
+    of one partition in its order.
+    """
+    by_offset = not found.in_batches and "offset" in (found.rows.kind.names or ())
+    taken = {"turn": "offset"} if by_offset else {}
+    counts, permitted, marked = np.zeros((3, len(found.codes)), dtype=np.int64)
+
+    def parts() -> Iterator[tuple[NDArray[np.int32], NDArray[Any]]]:
+        for part in found.rows.parts():
+            codes, place = numbered(np.ascontiguousarray(part["code"]))
+            yield np.searchsorted(found.codes, codes).astype(np.int32)[place], part
+
+    for cell, part in parts():
+        counts += sizes(cell, len(counts))
+        permitted += sizes(cell[part["permitted"]], len(counts))
+        marked += sizes(cell[part["mark"]], len(counts))
+
+    def by_cell() -> Iterator[tuple[NDArray[np.int32], NDArray[Any]]]:
+        for cell, part in parts():
+            rows = np.empty(len(part), dtype=BY_CELL)
+            for name in BY_CELL.names or ():
+                rows[name] = cell if name == "cell" else part[taken.get(name, name)]
+            yield cell, rows
+
+    rows = ordered(by_cell(), counts, Rows(BY_CELL, run.store.path), _in_order_of_cells)
+    is_sure = found.exact or run.claim.late == "keep"
+    least = counts if is_sure else counts - permitted
+    cells = _cells(oracle, found, run.observed.counts, counts, least=least, marked=marked > 0)
+    return cells, EventsByCell(rows, counts, turns=found.in_batches or by_offset)
+
+
+def _in_order_of_cells(rows: NDArray[Any]) -> NDArray[Any]:
+    cell = rows["cell"]
+    return rows[grouped(cell - cell.min(initial=np.iinfo(np.int32).max))]
 
 
 def _looked(store: Store) -> Looked:
@@ -145,35 +255,25 @@ def _looked(store: Store) -> Looked:
         ) from None
 
 
-def _turn(log: Countable, spec: RunSpec) -> NDArray[np.integer[Any]] | None:
-    """Events of one batch reach the engine together, and those of one partition in its order."""
-    if (log.batch != NO_BATCH).all():
-        return log.batch
-    return log.events.offset if spec.tape.partitions == 1 else None
-
-
 def _is_mark(log: Countable) -> Mask:
     return np.asarray(log.events.id >= MARK_SERVER << INDEX_BITS)  # no server has a larger number
 
 
-def _cells(
-    run: StoredRun, oracle: Oracle, log: Countable, codes: Ints, cell: NDArray[np.int32], *, expected: Ledger
-) -> Cells:
+def _cells(oracle: Oracle, found: _Found, observed: Ledger, counts: Ints, *, least: Ints, marked: Mask) -> Cells:
     """A count is right if it holds all its events, or, if some may have been dropped, at least the others."""
-    observed, most = run.observed.counts, np.iinfo(np.int64).max
-    count = sizes(cell, len(codes))
-    sure = log.exact or run.claim.late == "keep"
-    least = count if sure else count - sizes(cell[log.permitted], len(codes))
+    codes, most = found.codes, np.iinfo(np.int64).max
     seen = np.array([min(max(observed.count(code), WRONG), most) for code in codes.tolist()], dtype=np.int64)
-    final, counts = np.where((least <= seen) & (seen <= count), seen, WRONG), _are(oracle, codes, Kind.COUNT)
-    if not counts.all():
-        final = np.where(counts, final, _right(codes, expected, observed))
-    marked = sizes(cell[_is_mark(log)], len(codes)) > 0
-    return Cells(oracle.codes.keys(codes), count, final, marked, counts, codes)
+    is_count = _are(oracle, codes, Kind.COUNT)
+    final = np.where((least <= seen) & (seen <= counts), seen, WRONG)
+    if not is_count.all():
+        final = np.where(is_count, final, _right(codes, found.expected, observed))
+    return Cells(oracle.codes.keys(codes), counts, final, marked, is_count, codes)
 
 
 def _expected(oracle: Oracle, log: Countable) -> Ledger:
-    """Return the values that are no counts. They may depend on events that are not measured themselves."""
+    """Return the values that are no counts. They may depend on events that are not measured themselves, so all events
+    are one part.
+    """
     if all(value.kind is Kind.COUNT for value in oracle.values):
         return Ledger()
     return folded(oracle, log.events, ~log.dropped)

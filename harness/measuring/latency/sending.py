@@ -22,6 +22,7 @@ from workloads.sentinels import is_opening
 
 _PARTITION_BITS = 10
 _COPY_BITS = 5
+_NONE: Ints = np.empty(0, dtype=np.int64)
 # Opening sentinel records rank before all events, closing ones after them.
 _BEFORE_US, _AFTER_US = 0, np.iinfo(np.int64).max >> 2
 
@@ -39,11 +40,14 @@ class _Planned:
 class Sending:
     """The due and send times of a run's events.
 
-    If the send log has another due time than the plan, as for a burst, the send log's time counts.
+    If the send log has another due time than the plan, as for a burst, the send log's time counts. `again`: the ids of
+    events with more than one record in the log, as far as known.
     """
 
-    def __init__(self, schedule: Schedule, epoch_ms: int, books: pa.Table) -> None:
+    def __init__(self, schedule: Schedule, epoch_ms: int, books: pa.Table, again: Ints = _NONE) -> None:
         self._reel, self._epoch_us = schedule, epoch_ms * 1000
+        self._copies, self._copied = schedule.copies()
+        self._several = np.unique(np.concatenate((self._copied, again)))
         server, number, low, due_us, sent_us = (
             np.asarray(books.column(name).to_numpy(), dtype=np.int64)
             for name in ("server", "slice", "slot_lo", "intended_us", "sent_us")
@@ -56,8 +60,13 @@ class Sending:
         self._first, self._sent_us = first[order], sent_us[order]
         self._due_us, self._moved = due_us[order], (due_us != planned_us)[order]
 
+    def of_several(self, events: LogEvents) -> Mask:
+        """Select events that may have several records. Their times depend on all of them."""
+        return _among(events.id, self._several)
+
     def of(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
-        """Return for each event whether it is ours, and its absolute due and send times.
+        """Return for each event whether it is ours, and its absolute due and send times. If an event has several
+        records, all of them are needed.
 
         An event in several cells has several rows, and is no copy of itself.
         """
@@ -70,8 +79,7 @@ class Sending:
 
     def _of_records(self, events: LogEvents) -> tuple[Mask, Ints, Ints]:
         """Each record was sent in its own slot, except the few with copies."""
-        copies, copied = self._reel.copies()
-        twice = np.unique(np.concatenate((copied, repeated(events.id))))
+        twice = np.unique(np.concatenate((self._several, repeated(events.id))))
         found = known, due_us, sent_us = np.zeros(len(events), dtype=np.bool_), *np.zeros((2, len(events)), np.int64)
         several = [np.zeros(0, dtype=np.intp)]
         for rows in spans(len(events)):
@@ -81,14 +89,14 @@ class Sending:
             known[rows], due_us[rows], sent_us[rows] = self._told(ids, np.where(own, ids, -1), planned.due_us)
             several.append(rows.start + np.flatnonzero(_among(ids, twice)))
         if len(others := np.concatenate(several)):
-            slot, slot_due_us = self._slots_of_several(events.only(others), copies, copied)
+            slot, slot_due_us = self._slots_of_several(events.only(others))
             known[others], due_us[others], sent_us[others] = self._told(events.id[others], slot, slot_due_us)
         return found
 
-    def _slots_of_several(self, events: LogEvents, copies: Ints, copied: Ints) -> tuple[Ints, Ints]:
+    def _slots_of_several(self, events: LogEvents) -> tuple[Ints, Ints]:
         """Return the slot in which each event was sent (with its server above), or -1, and its due time."""
         wanted = np.unique(events.id)
-        planned = self._planned(np.concatenate((wanted, copies[_among(copied, wanted)])))
+        planned = self._planned(np.concatenate((wanted, self._copies[_among(self._copied, wanted)])))
         found, at = _matched(events, planned)
         slot, due_us = np.full(len(events), -1, dtype=np.int64), np.zeros(len(events), dtype=np.int64)
         slot[found], due_us[found] = planned.slot[at], planned.due_us[at]

@@ -5,18 +5,20 @@ A latency ends at the poll that showed a result, and begins when an event was du
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.evidence.grouping import some_groups
-from harness.measuring.latency.evidence import WRONG, Cells, Events
+from harness.evidence.long_rows import Ascending, Rows
+from harness.measuring.latency.evidence import WRONG, Cells, Events, EventsByCell
 from harness.measuring.latency.visibility import Floats, Ints, Mask, Visibility, overtaken_us, ranks
 
 PROBES, RANK_MATCHED, FINAL, FIRST, YAHOO = "probes", "rank-matched", "final value", "first seen", "yahoo"
+_RAW = np.dtype([("due_us", np.int64), ("corrected_ms", np.float64), ("uncorrected_ms", np.float64)])
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,72 @@ class Raw:
         uncorrected_ms = None if self.uncorrected_ms is None else self.uncorrected_ms[mask]
         return Raw(self.due_us[mask], self.corrected_ms[mask], uncorrected_ms)
 
+    def __len__(self) -> int:
+        return len(self.due_us)
+
+
+class Raws:
+    """All latencies of one way, in parts, which are read anew in each pass."""
+
+    def __init__(self, parts: Callable[[], Iterable[Raw]], folder: Path) -> None:
+        """`folder` holds what of them does not fit into memory."""
+        self._parts, self.folder = parts, folder
+
+    @classmethod
+    def of(cls, raw: Raw, folder: Path) -> Raws:
+        return cls(lambda: [raw], folder)
+
+    def __iter__(self) -> Iterator[Raw]:
+        return iter(self._parts())
+
+    @cached_property
+    def count(self) -> int:
+        return sum(map(len, self))
+
+    @property
+    def whole(self) -> Raw:
+        """All of them at once, of a way that is known to be small, or of a short run."""
+        due_us, corrected_ms, uncorrected_ms = zip(
+            *((part.due_us, part.corrected_ms, part.uncorrected_ms) for part in self), strict=True
+        )
+        none = any(each is None for each in uncorrected_ms)
+        return Raw(
+            np.concatenate(due_us), np.concatenate(corrected_ms), None if none else np.concatenate(uncorrected_ms)
+        )
+
+    def only(self, choose: Callable[[Ints], Mask]) -> Raws:
+        """Select those of events by their due times."""
+        return Raws(lambda: (part.only(choose(part.due_us)) for part in self), self.folder)
+
+    def ascending(self, column: Callable[[Raw], Floats]) -> tuple[Ascending, int]:
+        """Return a column in ascending order, and count the events that were never seen."""
+        seen = Ascending((ms[np.isfinite(ms)] for ms in map(column, self)), self.folder)
+        return seen, self.count - len(seen)
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The first and last due and send times of each cell."""
+
+    first_due_us: Ints
+    first_sent_us: Ints
+    last_due_us: Ints
+    last_sent_us: Ints
+
+    @classmethod
+    def of_cells(cls, cells: int) -> _Times:
+        return cls(*np.zeros((4, cells), dtype=np.int64))
+
+    def put(self, cells: range, events: Events) -> None:
+        """Each cell has an event."""
+        begins, own = np.searchsorted(events.cell, np.asarray(cells)), slice(cells.start, cells.stop)
+        for choose, due_us, sent_us in (
+            (np.minimum, self.first_due_us, self.first_sent_us),
+            (np.maximum, self.last_due_us, self.last_sent_us),
+        ):
+            due_us[own] = choose.reduceat(events.due_us, begins)
+            sent_us[own] = choose.reduceat(events.sent_us, begins)
+
 
 class Ways:
     """All ways for one run.
@@ -39,58 +107,73 @@ class Ways:
     have no latency.
     """
 
-    def __init__(self, events: Events, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int) -> None:
+    def __init__(
+        self, events: EventsByCell, cells: Cells, seen: Visibility, *, probes_from: int, epoch_us: int
+    ) -> None:
         self._events, self._cells, self._seen, self._epoch_us = events, cells, seen, epoch_us
-        self._bounds = events.bounds(len(cells.events))
         self._measured = ~cells.marked & (cells.final != WRONG)
         # If some events may have been dropped, it is unknown which ones count.
         self._whole = cells.counts & (cells.final == cells.events)
         self._probes = (cells.key >= probes_from) & (cells.events == 1)
+        self._times = _Times.of_cells(len(cells.events))
+        self._ranks = Rows(_RAW, events.folder)
+        self._overtaken_us = [0]
+        self._go_through()
+
+    def _go_through(self) -> None:
+        """Go through all events once."""
+        with ThreadPoolExecutor(1) as beside:  # numpy sorts without Python's lock, and a sort takes long
+            for cells, events in self._events.parts():
+                overtaken = beside.submit(_overtaken_us, cells, events)
+                self._times.put(cells, events)
+                self._add_ranks(cells, events)
+                self._overtaken_us.append(overtaken.result())
 
     @cached_property
-    def probes(self) -> Raw:
+    def probes(self) -> Raws:
         """Latency of cells of probe keys with one event: the cell appears when the event does."""
-        cell = np.flatnonzero(self._probes & self._whole & self._measured)
-        rows = self._bounds[cell]
-        return self._raw(self._seen.since_us(cell, np.ones_like(cell)), *(times[rows] for times in self._times()))
+        cell, times = np.flatnonzero(self._probes & self._whole & self._measured), self._times
+        since_us = self._seen.since_us(cell, np.ones_like(cell))
+        return self._raws(self._raw(since_us, times.first_due_us[cell], times.first_sent_us[cell]))
 
     @cached_property
-    def rank_matched(self) -> Raw:
+    def rank_matched(self) -> Raws:
         """Latency by rank: compare in each cell the k-th visible count with the k-th due and the k-th sent event."""
-        events, end = int(self._bounds[-1]), 0
-        due_us, corrected_ms, uncorrected_ms = np.empty(events, dtype=np.int64), np.empty(events), np.empty(events)
-        for cells in some_groups(self._bounds):
-            part = self._ranked(cells)
-            rows = slice(end, end := end + len(part.due_us))
-            due_us[rows], corrected_ms[rows], uncorrected_ms[rows] = part.due_us, part.corrected_ms, part.uncorrected_ms
-        return Raw(due_us[:end], corrected_ms[:end], uncorrected_ms[:end])
+        names = _RAW.names or ()
+        return Raws(lambda: (Raw(*(part[name] for name in names)) for part in self._ranks.parts()), self.folder)
 
-    def _ranked(self, cells: range) -> Raw:
-        own = self._rows_of(cells)
-        rows = own.start + np.flatnonzero(self._whole[self._events.cell[own]])
-        cell, mark = self._events.cell[rows].astype(np.int64), self._events.mark[rows]
-        due_us, sent_us = self._events.due_us[rows], self._events.sent_us[rows]
+    @property
+    def folder(self) -> Path:
+        return self._events.folder
+
+    def _add_ranks(self, cells: range, events: Events) -> None:
+        own = np.flatnonzero(self._whole[events.cell])
+        cell, mark = events.cell[own].astype(np.int64), events.mark[own]
+        due_us, sent_us = events.due_us[own], events.sent_us[own]
         by_due, rank = ranks(cell - cells.start, due_us)
         by_sent, _ = ranks(cell - cells.start, sent_us)
         ours = ~mark[by_due]
         visible_us = self._seen.since_us(cell[by_due], rank)
-        return self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
+        found = self._raw(visible_us[ours], due_us[by_due][ours], sent_us[by_sent][ours])
+        rows = np.empty(len(found), dtype=_RAW)
+        for name in _RAW.names or ():
+            rows[name] = getattr(found, name)
+        self._ranks.add(rows)
 
-    def final_value(self) -> Raw:
+    def final_value(self) -> Raws:
         """Measure from a cell's last event to its right final count.
 
         A maximum is mostly reached before the last event of its cell, and so is a count with unknown dropped events:
         those have no such latency.
         """
-        cell = np.flatnonzero(self._measured & (self._whole | (self._cells.events == 1)))
-        due_us, sent_us = (self._of_cells(np.maximum, times)[cell] for times in self._times())
-        return self._raw(self._seen.final_us(cell, self._cells.final[cell]), due_us, sent_us)
+        cell, times = np.flatnonzero(self._measured & (self._whole | (self._cells.events == 1))), self._times
+        final_us = self._seen.final_us(cell, self._cells.final[cell])
+        return self._raws(self._raw(final_us, times.last_due_us[cell], times.last_sent_us[cell]))
 
-    def first_seen(self) -> Raw:
+    def first_seen(self) -> Raws:
         """Measure from a cell's first event until any value of the cell is visible."""
-        cell = np.flatnonzero(self._measured & (self._cells.final > 0))
-        due_us, sent_us = (self._of_cells(np.minimum, times)[cell] for times in self._times())
-        return self._raw(self._seen.first_us(cell), due_us, sent_us)
+        cell, times = np.flatnonzero(self._measured & (self._cells.final > 0)), self._times
+        return self._raws(self._raw(self._seen.first_us(cell), times.first_due_us[cell], times.first_sent_us[cell]))
 
     def never_final(self) -> Mask:
         """Select cells of the load, without sentinel records, that are wrong or were not seen to become right."""
@@ -102,31 +185,23 @@ class Ways:
 
     def overtaken_ms(self) -> float | None:
         """Return the most by which events of a cell were overtaken on their way to the engine; None: unknown."""
-        if self._events.turn is None:
-            return None
-        most_us = [self._overtaken_us(self._events.turn, cells) for cells in some_groups(self._bounds)]
-        return float(max(most_us, default=0)) / 1000
-
-    def _overtaken_us(self, turn: NDArray[np.integer[Any]], cells: range) -> int:
-        own = self._rows_of(cells)
-        rows = own.start + np.flatnonzero(~self._events.mark[own])
-        cell = self._events.cell[rows].astype(np.int64) - cells.start
-        return int(overtaken_us(cell, self._events.due_us[rows], turn[rows]).max(initial=0))
-
-    def _rows_of(self, cells: range) -> slice:
-        return slice(int(self._bounds[cells.start]), int(self._bounds[cells.stop]))
+        return max(self._overtaken_us) / 1000 if self._events.turns else None
 
     def _of_load(self) -> Mask:
-        return ~self._cells.marked & (self._of_cells(np.maximum, self._events.due_us) >= self._epoch_us)
+        return ~self._cells.marked & (self._times.last_due_us >= self._epoch_us)
 
-    def _times(self) -> tuple[Ints, Ints]:
-        return self._events.due_us, self._events.sent_us
-
-    def _of_cells(self, choose: np.ufunc, times_us: Ints) -> Ints:
-        """Return the earliest or latest time of each cell; each has an event."""
-        return np.asarray(choose.reduceat(times_us, self._bounds[:-1]))
+    def _raws(self, raw: Raw) -> Raws:
+        return Raws.of(raw, self.folder)
 
     def _raw(self, visible_us: Floats, due_us: Ints, sent_us: Ints) -> Raw:
         measured = due_us >= self._epoch_us
         corrected_ms, uncorrected_ms = ((visible_us - begin_us)[measured] / 1000 for begin_us in (due_us, sent_us))
         return Raw(due_us[measured], corrected_ms, uncorrected_ms)
+
+
+def _overtaken_us(cells: range, events: Events) -> int:
+    if events.turn is None:
+        return 0
+    own = np.flatnonzero(~events.mark)
+    cell = events.cell[own].astype(np.int64) - cells.start
+    return int(overtaken_us(cell, events.due_us[own], events.turn[own]).max(initial=0))

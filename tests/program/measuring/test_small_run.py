@@ -6,8 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from harness.evidence import grouping, long_rows, observed
+from harness.judging import verdict_file
+from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
-from harness.measuring import backlog_catch_up
+from harness.measuring import backlog_catch_up, measure
 from harness.measuring.latency import evidence
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.timeline import Lines
@@ -42,9 +45,10 @@ def test_a_timeline_holds_the_latency_of_its_own_seconds(run):
 
 def test_each_due_and_sent_time_stays_with_its_event(run):
     found = evidence.collect(run)
-    planned = ~found.events.mark
-    begins_ms = run.oracle.begins_ms(found.cells.code)[found.events.cell[planned]]
-    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (found.events.due_us, found.events.sent_us))
+    ((_, events),) = found.events.parts()
+    planned = ~events.mark
+    begins_ms = run.oracle.begins_ms(found.cells.code)[events.cell[planned]]
+    due_ms, sent_ms = (at_us[planned] // 1000 for at_us in (events.due_us, events.sent_us))
 
     assert len(due_ms) > 100
     assert ((due_ms >= begins_ms) & (due_ms < begins_ms + run.spec.window_ms)).all()
@@ -74,4 +78,24 @@ def test_the_events_of_a_run_are_freed_when_its_evidence_is_collected(run):
     assert len(run.countable.events)
     evidence.collect(run)
 
-    assert "countable" not in vars(run)
+    assert "counted" not in vars(run)
+
+
+def test_copies_and_faults_are_measured_alike_in_parts_and_at_once(tmp_path, monkeypatch):
+    """The copies of an event may be in different parts of the log."""
+    _, store = fake_run(tmp_path, disorder="storm", fault="kill@c3:batch=3")
+    names = ("verdict.json", "measurement.json", "recovery.json", "latency.parquet", "timeline.parquet")
+
+    def answers() -> dict[str, bytes]:
+        run = StoredRun(store)
+        verdict_file.keep(store, verdict := judge(run))
+        assert run.audit.again.size
+        measure.save(run, verdict)
+        return {name: (store.path / name).read_bytes() for name in names}
+
+    at_once = answers()
+    for module in (grouping, observed):
+        monkeypatch.setattr(module, "ROWS_AT_ONCE", 300)
+    monkeypatch.setattr(long_rows, "BYTES_HELD", 1_000)
+
+    assert answers() == at_once

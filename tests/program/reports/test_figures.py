@@ -69,15 +69,15 @@ def test_unseen_events_move_every_percentile_up():
     assert curve(samples, 500).last_share < 2 / 3
 
 
-def test_curves_are_made_of_what_was_measured_only():
-    found = latency.curves_from(pa.table(pages.latency()))
+def test_curves_are_made_of_what_was_measured_only(tmp_path):
+    found = latency.curves_from(pa.table(pages.latency()), tmp_path)
 
     assert [(each.label, each.dashed, each.censored) for each in found] == [
         ("probes", False, 3),
         ("probes, from sending", True, 3),
     ]
     none = {**pages.latency(), "uncorrected_ms": pa.nulls(len(pages.PROBES) + 3, pa.float64())}
-    assert [each.label for each in latency.curves_from(pa.table(none))] == ["probes"]
+    assert [each.label for each in latency.curves_from(pa.table(none), tmp_path)] == ["probes"]
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 30), st.integers(1, 30), st.data())

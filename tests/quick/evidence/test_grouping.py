@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.evidence import grouping
-from harness.evidence.grouping import by_groups, narrow, numbered, repeated, rows_of_groups, some_groups, spans
+from harness.evidence.grouping import by_groups, narrow, numbered, repeated, some_groups, spans
 
 CODES = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**62), 2**62)), max_size=50)
 
@@ -44,17 +44,6 @@ def test_spans_hold_each_row_once_and_not_too_many_together(few_at_once, rows):
 
     assert [row for some in found for row in some] == list(range(rows))
     assert all(len(some) <= 3 for some in found)
-
-
-@SAME_PATCH
-@given(group=st.lists(st.integers(0, 6), max_size=30))
-def test_groups_stay_whole_and_all_their_rows_come_with_them(few_at_once, group):
-    found = list(rows_of_groups(np.array(group, dtype=np.int64), 7))
-
-    assert [number for groups, _ in found for number in groups] == list(range(7))
-    for groups, rows in found:
-        assert rows.tolist() == [row for row, number in enumerate(group) if number in groups]
-        assert len(rows) <= 3 or len(groups) == 1
 
 
 def test_a_group_that_is_too_large_is_worked_on_alone(few_at_once):

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from harness.judging import judged
+from harness.evidence import long_rows
 from harness.judging.checks.case import RunFacts
 from harness.judging.judge import conclude
 from harness.judging.judged import Judged, JudgedLog
@@ -33,18 +33,16 @@ def in_parts(case: RunFacts) -> RunFacts:
     return replace(case, judged=JudgedLog(parts))
 
 
-@pytest.mark.parametrize("held", [0, 10_000])
+@pytest.mark.parametrize("held", [1000, 1 << 24], ids=["in a file", "in memory"])
 @pytest.mark.parametrize(("name", "case"), PLANTED, ids=[name for name, _ in PLANTED])
 def test_the_verdict_does_not_depend_on_the_parts(
     name: str, case: RunFacts, held: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(judged, "MOST_HELD", held)
+    monkeypatch.setattr(long_rows, "BYTES_HELD", held)
     assert conclude(in_parts(case)) == conclude(case), name
 
 
-@pytest.mark.parametrize(("most", "passes"), [(len(HONEST.events), 1), (len(HONEST.events) - 1, 3)])
-def test_few_events_are_read_once_and_many_in_each_pass(most: int, passes: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(judged, "MOST_HELD", most)
+def test_events_are_found_once_and_read_in_each_pass_also_by_two_readers_in_turns():
     begun = []
 
     def parts() -> Iterator[Judged]:
@@ -52,12 +50,15 @@ def test_few_events_are_read_once_and_many_in_each_pass(most: int, passes: int, 
         yield from in_parts(HONEST).judged
 
     log = JudgedLog(parts)
-    assert {sum(len(part.events) for part in log) for _ in range(3)} == {len(HONEST.events)}
-    assert len(begun) == passes
+    first = [part.events.id.tolist() for part in log]
+    pairs = [(one.events.id.tolist(), other.events.id.tolist()) for one, other in zip(log, log, strict=True)]
+    assert pairs == [(ids, ids) for ids in first]
+    assert len(first) > 2
+    assert begun == [True]
 
 
 def test_an_honest_run_is_judged_without_all_events_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(judged, "MOST_HELD", 0)
+    monkeypatch.setattr(long_rows, "BYTES_HELD", 1000)
     log = in_parts(HONEST).judged
     conclude(replace(HONEST, judged=log))
     assert "whole" not in vars(log)

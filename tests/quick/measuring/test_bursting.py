@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import gettempdir
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,7 @@ from generators.profiles import PROFILES
 from generators.tape import offered_by
 from harness.measuring import bursting
 from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
-from harness.measuring.latency.ways import Raw
+from harness.measuring.latency.ways import Raw, Raws
 from harness.measuring.measurement import Lack, Quantity
 from harness.measuring.surges import Surge, surges
 from harness.model import Segment, Spell
@@ -37,10 +39,10 @@ def latency(after_s: int = 0, high_ms: float = 5000.0, seconds: int = 60) -> np.
     return np.where((at_s >= 20) & (at_s < 30 + after_s), high_ms, 50.0)
 
 
-def events(p99_ms: np.ndarray) -> Raw:
+def events(p99_ms: np.ndarray) -> Raws:
     """Two a second, as late as all of it."""
     due_us = np.arange(2 * len(p99_ms), dtype=np.int64) * 500_000
-    return Raw(due_us, np.repeat(p99_ms, 2), None)
+    return Raws.of(Raw(due_us, np.repeat(p99_ms, 2), None), Path(gettempdir()))
 
 
 def seen(p99_ms: np.ndarray) -> Seen:
@@ -137,14 +139,15 @@ def test_the_area_is_what_each_event_was_later_than_the_band_allows():
 
 
 def test_an_event_that_was_never_seen_has_no_area():
-    late = events(latency())
-    late.corrected_ms[50] = np.inf
+    p99_ms = latency()
+    p99_ms[25] = np.inf
+    late = events(p99_ms)
 
     assert area(late, 20.0, 60.0, BAND).lack is Lack.NO_END
     assert area(late, 0.0, 20.0, BAND).value == 0.0
 
 
-@pytest.mark.parametrize("missing", [None, Raw(np.empty(0, dtype=np.int64), np.empty(0), None)])
+@pytest.mark.parametrize("missing", [None, events(np.empty(0))])
 def test_without_events_there_is_no_area(missing):
     assert area(missing, 20.0, 60.0, BAND).lack is Lack.UNKNOWN
 

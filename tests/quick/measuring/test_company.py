@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from harness.measuring.company import WORDS, cost, figures, is_steady, spans_of
-from harness.measuring.latency.ways import Raw
+from harness.measuring.latency.ways import Raw, Raws
 from harness.measuring.measurement import Company, Lack, Quantity, Turn
 from harness.model import Segment
 from reports.sections import company as words
@@ -63,10 +63,11 @@ def test_only_a_steady_load_can_be_compared_with_itself():
     assert not is_steady((Segment(1000, 50.0, 50.0), Segment(9000, 50.0, 60.0)))
 
 
-def test_the_first_seconds_of_a_turn_are_left_out():
+def test_the_first_seconds_of_a_turn_are_left_out(tmp_path):
     """From 10 s on each event takes 300 ms and the engine half a core; before, and until 12 s, far more."""
     at_s = np.arange(0.0, 30.0, 0.5)
-    events = Raw(((EPOCH_MS / 1000 + at_s) * 1e6).astype(np.int64), np.where(at_s < 12, 9000.0, 300.0), None)
+    due_us = ((EPOCH_MS / 1000 + at_s) * 1e6).astype(np.int64)
+    events = Raws.of(Raw(due_us, np.where(at_s < 12, 9000.0, 300.0), None), tmp_path)
     second = np.arange(0, 30)
     used_s = np.where(second < 12, 5.0 * second, 60 + 0.5 * (second - 12))
     resources = pa.table(

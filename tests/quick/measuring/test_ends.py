@@ -74,7 +74,8 @@ def test_an_engine_that_calls_everything_an_end_gets_no_figure(waited):
 
 def test_an_engine_that_hides_only_its_probes_gets_no_figure(waited):
     """Their share of all events is small."""
-    due_us = waited.events.due_us[waited.cells.key[waited.events.cell] >= waited.probes_from]
+    ((_, events),) = waited.events.parts()
+    due_us = events.due_us[waited.cells.key[events.cell] >= waited.probes_from]
     moments_ms = (due_us // 1000 - EPOCH_MS).tolist()
     found = measured(replace(waited, ends=told_by(*((each, each + 1) for each in moments_ms)))).outside_ends
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.measuring.latency import measured, quantiles
-from harness.measuring.latency.evidence import Cells, Events
+from harness.measuring.latency.evidence import Cells
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
 from harness.measuring.latency.ways import FINAL, FIRST, Ways
-from tests.quick.latencies import PERIOD_MS, looked_at, offered, world
+from tests.quick.latencies import PERIOD_MS, by_cell, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
@@ -97,7 +99,8 @@ def test_where_events_overtake_the_mean_holds_the_tail_is_a_bound_and_probes_sta
     evidence = looked_at(truth, turn=truth.visible_us if known else None)
     result = measured(evidence)
     probes, ranks = (next(each for each in result.latency if each.way == way) for way in ("probes", "rank-matched"))
-    matched_ms = result.raw.filter(np.asarray(result.raw.column("way")) == "rank-matched").column("corrected_ms")
+    raw = pa.concat_tables(result.raw.parts())
+    matched_ms = raw.filter(pc.equal(raw.column("way"), "rank-matched")).column("corrected_ms")
 
     assert 0 <= ranks.corrected.mean - truth.latency_ms.mean() <= PERIOD_MS
     assert ranks.tail_is_lower_bound
@@ -220,7 +223,7 @@ def test_what_was_never_seen_is_beyond_every_percentile_and_never_dropped():
     assert 100 <= middle <= 120
     assert probes.censored == 5
     assert result.never_final_share == pytest.approx(7 / 12)
-    assert result.raw.column("corrected_ms").null_count > ranks.censored
+    assert pa.concat_tables(result.raw.parts()).column("corrected_ms").null_count > ranks.censored
     assert result.by_second.to_pylist()[-1]["p50_ms"] is None
 
 
@@ -251,7 +254,7 @@ def test_nothing_to_measure_gives_no_way_at_all():
     result = measured(nothing)
 
     assert (result.latency, result.never_final_share, result.dipped_share) == ((), None, None)
-    assert result.by_second.num_rows == result.raw.num_rows == 0
+    assert result.by_second.num_rows == pa.concat_tables(result.raw.parts()).num_rows == 0
 
 
 def test_overtaking_is_measured_within_cells_and_between_turns_only():
@@ -284,7 +287,7 @@ def test_each_second_has_the_figures_of_what_was_due_in_it():
 def test_of_a_value_that_is_no_count_only_the_first_moment_is_known():
     """Two events and the value 2: it may be two users, or one worth two, after whom nothing changed."""
     cell, due_us = np.array([0, 0]), np.array([0, 100_000])
-    events = Events(cell, due_us, due_us, None, np.zeros(2, dtype=np.bool_))
+    events = by_cell(cell, due_us, due_us, None, np.zeros(2, dtype=np.bool_))
     samples = Samples(np.array([0, 0]), np.array([300_000, 400_000]), np.array([1, 2]))
 
     def found(*, counts):
@@ -292,11 +295,11 @@ def test_of_a_value_that_is_no_count_only_the_first_moment_is_known():
         cells = Cells(one, one + 2, one + 2, np.zeros(1, dtype=np.bool_), np.array([counts]), one)
         return Ways(events, cells, Visibility(samples, 1), probes_from=1, epoch_us=0)
 
-    assert found(counts=True).rank_matched.corrected_ms.tolist() == [300, 300]
-    assert found(counts=False).rank_matched.corrected_ms.tolist() == []
-    assert found(counts=True).final_value().corrected_ms.tolist() == [300]
-    assert found(counts=False).final_value().corrected_ms.tolist() == []
-    assert found(counts=False).first_seen().corrected_ms.tolist() == [300]
+    assert found(counts=True).rank_matched.whole.corrected_ms.tolist() == [300, 300]
+    assert found(counts=False).rank_matched.whole.corrected_ms.tolist() == []
+    assert found(counts=True).final_value().whole.corrected_ms.tolist() == [300]
+    assert found(counts=False).final_value().whole.corrected_ms.tolist() == []
+    assert found(counts=False).first_seen().whole.corrected_ms.tolist() == [300]
 
 
 def test_each_way_says_from_which_event_to_which_poll_it_measures():

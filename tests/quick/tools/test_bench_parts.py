@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from harness.evidence import grouping
+from harness.evidence import grouping, long_rows
 from harness.judging.judge import judge
 from harness.judging.stored_run import OBSERVED, StoredRun
 from harness.measuring import measure
@@ -70,6 +70,7 @@ def test_it_is_the_same_however_many_events_are_worked_on_at_once(tmp_path, monk
 
     at_once = answers()
     monkeypatch.setattr(grouping, "ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr(long_rows, "BYTES_HELD", 10_000)
 
     assert answers() == at_once
     assert at_once[1] is not None
