@@ -25,7 +25,7 @@ from harness.experiments.searching.searched import KIND, Searched, engine_of, re
 from harness.host import disk_space
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
-from harness.model import EngineManifest, HarnessError, Outcome, RunSpec
+from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.runner.rate_search_run import RateSearchRun, beginning_with, segment
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
@@ -49,6 +49,11 @@ UNITS_BESIDE = 2  # before the first engine run of a whole search, and after the
 def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, out: Path) -> Folder:
     """Create a search. It takes over the run's objective: a rate that misses it fails, but not the run itself."""
     plan.refuse_one_database_for(settings.lives, spec.redis, reset=spec.reset)
+    if spec.workers:
+        raise UsageError(
+            f"workers = {spec.workers} is not possible: a search decides its load while it runs, and sends it from one "
+            f"process. Leave it out of the scenario."
+        )
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
     one_run.refuse_without_room(_most(spec, settings), engine_manifest, out)
