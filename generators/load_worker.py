@@ -139,7 +139,7 @@ class WorkerProcess:
         AdServer.fleet = self._part = part
         go_first()
         if not (begin := self._measure_clock()):
-            self.fails(f"the master answered {len(self._exchanges)} of {EXCHANGES} exchanges, so the clock is unknown")
+            self.fails(f"the run answered none of {EXCHANGES} questions for its clock, so the clock is unknown")
             return
         self._ahead_ns = begin.ahead_ns
         self._own.say("prepared", topic=config.topic, error_us=begin.error_ns // 1000)
@@ -182,15 +182,15 @@ class WorkerProcess:
     # Time.
 
     def _measure_clock(self) -> Offset | None:
-        """Exchange clocks with the master. None if it did not answer all in time."""
+        """Exchange clocks with the master. None if it answered nothing in time. Each answer bounds its own error."""
         self._exchanges = []
-        end_s = time.monotonic() + CLOCK_DEADLINE_S
+        end_s = time.monotonic() + CLOCK_DEADLINE_S * self._fleet.config.patience
         for _ in range(EXCHANGES):
             self._runner.send_message(messages.PING, time.monotonic_ns())
             gevent.sleep(EXCHANGE_EVERY_S)
         while len(self._exchanges) < EXCHANGES and time.monotonic() < end_s:
             gevent.sleep(POLL_S)
-        return of(self._exchanges) if len(self._exchanges) == EXCHANGES else None
+        return of(self._exchanges) if self._exchanges else None
 
     def _watch(self) -> None:
         """Report twice a second, book at the end, and end if the master is gone."""

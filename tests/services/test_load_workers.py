@@ -338,7 +338,7 @@ def test_a_clock_that_can_not_be_measured_again_withholds_speed(monkeypatch, kaf
 def test_a_worker_that_does_not_know_the_clock_sends_nothing(monkeypatch, kafka_address, topic, run, tmp_path):
     deaf(monkeypatch, tmp_path, after_the_start=False)
     load = WorkersLoad(replace(SPEC, workers=1), topic, run, tmp_path)
-    with pytest.raises(HarnessError, match="the master answered 0 of 40 exchanges, so the clock is unknown"):
+    with pytest.raises(HarnessError, match="the run answered none of 40 questions for its clock"):
         sent(load, kafka_address, Clock())
     assert load.certify().sent == 0
 

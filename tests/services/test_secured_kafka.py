@@ -185,6 +185,7 @@ def run(tmp_path):
     return tmp_path
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("client", ["confluent", "kafka-python"])
 def test_load_workers_get_through(client, broker, address_of, certificates, run, tmp_path):
     """Each by a file of its own. No password is in the run."""
@@ -197,6 +198,7 @@ def test_load_workers_get_through(client, broker, address_of, certificates, run,
     assert not [path for path in (run / "logs").iterdir() if PASSWORD in path.read_text()]
 
 
+@pytest.mark.timeout(300)
 def test_a_load_worker_that_has_no_file_of_its_own_says_so(broker, address_of, certificates, run, tmp_path):
     master = f"127.0.0.1:{free_ports(1)[0]}"
     load = WorkersLoad(replace(SPEC, workers=1, bind=master), "guarded", run, tmp_path)
