@@ -1,9 +1,9 @@
 """The files that the harness and its load process exchange in one folder.
 
-`config.json` says what to send and where Kafka is, `workers.json` that all workers on other hosts are there,
-`ready.json` that all servers are up and the topic is known,
-`go.json` the load start and the run's clock. `status.jsonl` gets a line every half second, and the end writes
-`sends.parquet` and `done.json`. Every file but the status appears whole, by renaming.
+`config.json` says what to send and where Kafka is, `workers.json` on which hosts workers have joined, `ready.json` that
+all servers are up and the topic is known, `go.json` the load start and the run's clock. `status.jsonl` gets a line
+every half second, and the end writes `sends.parquet` and `done.json`. Every file but the status appears whole, by
+renaming.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ class Go(NamedTuple):
 
 def write_workers(folder: Path, hosts: Sequence[str]) -> None:
     _write_json(folder / WORKERS, {"hosts": hosts})
+
+
+def read_workers(folder: Path) -> list[str]:
+    """Return the host of each worker that has joined so far."""
+    path = folder / WORKERS
+    hosts: list[str] = json.loads(path.read_bytes())["hosts"] if path.exists() else []
+    return hosts
 
 
 def write_ready(folder: Path, servers: int, nice: int) -> None:

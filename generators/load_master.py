@@ -127,8 +127,7 @@ class Master:
         except LoadVoidError as error:
             self._runner.send_message(messages.REFUSED, str(error), name)
             raise
-        if self.roster.all_accepted:
-            harness_files.write_workers(self._folder, self._hosts())
+        harness_files.write_workers(self._folder, self.roster.hosts)
         self._send_plan([name])
 
     def _send_plan(self, names: list[str]) -> None:
@@ -247,9 +246,6 @@ class Master:
         """Return by how much the clock of a worker may have been wrong; None if it is unknown."""
         begin, (_, end) = self.roster.workers[name].begin, self._books.get(name, (None, None))
         return error_ns(begin, end) / 1e6 if begin and end else None
-
-    def _hosts(self) -> list[str]:
-        return [worker.host for worker in self.roster.workers.values()]
 
 
 MASTER = Master(int(os.environ[WORKERS_VARIABLE]), Path(os.environ[CONFIG_VARIABLE]))

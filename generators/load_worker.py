@@ -19,7 +19,7 @@ from typing import Any
 import gevent  # type: ignore[import-untyped]
 from gevent.queue import Queue  # type: ignore[import-untyped]
 from locust import __version__ as locust_version
-from locust import events
+from locust import events, runners
 from locust.env import Environment
 from locust.runners import WorkerRunner
 
@@ -35,7 +35,9 @@ __all__ = ["AdServer"]  # Locust looks for it here
 
 EXCHANGE_EVERY_S = 0.01
 CLOCK_DEADLINE_S = 10.0
-MASTER_SILENT_S = 15.0  # the master answers a message each second
+MASTER_SILENT_S = 15.0  # the master answers a message each second; with `patience` more
+# Locust would end a worker that stood still for a minute together with its master: a fault may pause the whole load.
+runners.MASTER_HEARTBEAT_TIMEOUT = float("inf")
 LAST_FLUSH_S = 1.0
 FAILED = 1
 
@@ -81,6 +83,7 @@ class WorkerProcess:
         self._ahead_ns = 0  # the master's monotonic clock minus ours
         self._exchanges: list[Exchange] = []
         self._heard_s = time.monotonic()
+        self._silent = False
         self._booking = False
         self.booked = False
 
@@ -136,7 +139,7 @@ class WorkerProcess:
         AdServer.fleet = self._part = part
         go_first()
         if not (begin := self._measure_clock()):
-            self.fails(f"the master answered {len(self._exchanges)} of {EXCHANGES} exchanges, so the clock is unknown")
+            self.fails(f"the run answered none of {EXCHANGES} questions for its clock, so the clock is unknown")
             return
         self._ahead_ns = begin.ahead_ns
         self._own.say("prepared", topic=config.topic, error_us=begin.error_ns // 1000)
@@ -179,22 +182,24 @@ class WorkerProcess:
     # Time.
 
     def _measure_clock(self) -> Offset | None:
-        """Exchange clocks with the master. None if it did not answer all in time."""
+        """Exchange clocks with the master. None if it answered nothing in time. Each answer bounds its own error."""
         self._exchanges = []
-        end_s = time.monotonic() + CLOCK_DEADLINE_S
+        end_s = time.monotonic() + CLOCK_DEADLINE_S * self._fleet.config.patience
         for _ in range(EXCHANGES):
             self._runner.send_message(messages.PING, time.monotonic_ns())
             gevent.sleep(EXCHANGE_EVERY_S)
         while len(self._exchanges) < EXCHANGES and time.monotonic() < end_s:
             gevent.sleep(POLL_S)
-        return of(self._exchanges) if len(self._exchanges) == EXCHANGES else None
+        return of(self._exchanges) if self._exchanges else None
 
     def _watch(self) -> None:
         """Report twice a second, book at the end, and end if the master is gone."""
         while True:
             gevent.sleep(STATUS_S)
-            if time.monotonic() - self._heard_s > MASTER_SILENT_S:
-                self.fails(f"nothing was heard of the run for {MASTER_SILENT_S:g} s")
+            limit_s = MASTER_SILENT_S * (self._part.config.patience if self._part else 1)
+            before, self._silent = self._silent, time.monotonic() - self._heard_s > limit_s
+            if before and self._silent:  # not at the first look: this process may have stood still itself
+                self.fails(f"nothing was heard of the run for {limit_s:g} s")
                 return
             if self._part and not self._booking:
                 self._part.producer.poll()

@@ -7,11 +7,12 @@ each server is given away once, and a lost worker ends the load.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from generators import versions
 from generators.clock_offset import Offset
+from harness.util.texts import many
 
 LOST_S = 3.5  # without a message during the load; Locust's workers send one each second
 STARTING_S = 30.0  # before it: a worker may wait for Kafka meanwhile
@@ -53,7 +54,7 @@ class Roster:
             return "" if not self.started else "it was part of this load before, and would send its servers twice"
         if self.started:
             return "the load of this run has started"
-        return f"the run has its {self._size} workers" if len(self.workers) == self._size else ""
+        return f"the run already has its {many(self._size, 'worker')}" if len(self.workers) == self._size else ""
 
     def connects(self, name: str, now_s: float) -> None:
         self.workers.setdefault(name, Worker(now_s)).heard_s = now_s
@@ -104,12 +105,13 @@ class Roster:
                 )
 
     @property
-    def all_accepted(self) -> bool:
-        return self._all("accepted")
+    def hosts(self) -> list[str]:
+        """Return the host of each worker that takes part."""
+        return [worker.host for worker in self.workers.values() if worker.accepted]
 
     @property
     def all_prepared(self) -> bool:
-        return len(self.workers) == self._size and all(worker.begin for worker in self.workers.values())
+        return self._all("begin")
 
     @property
     def all_booked(self) -> bool:
@@ -118,11 +120,6 @@ class Roster:
     def have_all(self, senders: int) -> bool:
         """Return whether every server is given away."""
         return self._given == senders
-
-    def waits_for(self) -> str:
-        """Return who is missing, in words."""
-        accepted = [worker.host for worker in self.workers.values() if worker.accepted]
-        return f"{len(accepted)} of {self._size} workers have joined{_on(accepted)}"
 
     def sums(self) -> dict[str, int]:
         """Return what all workers have sent so far, by their own counts."""
@@ -142,12 +139,3 @@ class Roster:
 
 def _host(worker: Worker) -> str:
     return worker.host or "an unknown host"
-
-
-def _on(hosts: list[str]) -> str:
-    return f" (on {', '.join(_counted(hosts))})" if hosts else ""
-
-
-def _counted(hosts: list[str]) -> Iterator[str]:
-    for host in dict.fromkeys(hosts):
-        yield host if hosts.count(host) == 1 else f"{host}, {hosts.count(host)} times"

@@ -20,7 +20,7 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
     if spec.workers > spec.tape.senders:
         raise UsageError(
             f"workers = {spec.workers}, but the load has {spec.tape.senders} ad servers, and each is sent by one "
-            f"worker. Give at most {spec.tape.senders}, or more --servers."
+            f"worker. Give at most {spec.tape.senders}, or raise servers in a scenario file."
         )
     if spec.bind:
         _refuse_other_hosts(spec)

@@ -201,6 +201,8 @@ def _one_at_a_time(spec: RunSpec, manifest: EngineManifest) -> str:
         return "an objective needs a speed, and a parallel run would change it"
     if spec.redis:
         return "all runs share one existing Redis database, and each run empties it"
+    if spec.bind:
+        return "the load workers of all runs join at one address"
     if manifest.orders == "yahoo":
         return f"{spec.engine} connects to Redis at one fixed port"
     return ""

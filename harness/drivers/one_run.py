@@ -125,10 +125,6 @@ def answer(
     `twin` is the baseline run for its recovery. `growing` makes a run whose load is decided while it runs. `screens`
     show its progress. `every_option` holds options for each JVM of the engine.
     """
-    if growing and spec.workers:
-        raise UsageError(
-            f"workers = {spec.workers}: a load that is decided while it runs is sent by one process. Leave it out."
-        )
     needs.refuse_too_little(needs.of_run(spec, engine_manifest, registry.brokers(spec)))
     judged_rows.refuse_too_many(spec, needs.granted().memory_bytes)
     refuse_without_room(spec, engine_manifest, out)

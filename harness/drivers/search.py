@@ -52,6 +52,11 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
     """Create a search. It takes over the run's objective: a rate that misses it fails, but not the run itself."""
     _refuse_without_latency(spec)
     plan.refuse_one_database_for(settings.lives, spec.redis, reset=spec.reset)
+    if spec.workers:
+        raise UsageError(
+            f"workers = {spec.workers} is not possible: a search decides its load while it runs, and sends it from one "
+            f"process. Leave it out of the scenario."
+        )
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
     one_run.refuse_without_room(_most(spec, settings), engine_manifest, out)

@@ -331,6 +331,12 @@ def missing(_: FaultSpec, context: Context) -> tuple[str, ...]:
     return ()
 
 
+def missing_to_pause(spec: FaultSpec, context: Context) -> tuple[str, ...]:
+    """Require a load that can be paused."""
+    elsewhere = ("it pauses the load, and the workers of --bind are no processes of this run",)
+    return (*missing(spec, context), *(elsewhere if context.spec.bind else ()))
+
+
 def missing_for_deletion(spec: FaultSpec, context: Context) -> tuple[str, ...]:
     """Require a resumable engine with progress: it is killed, and its progress must be known."""
     engine = context.manifest
@@ -392,6 +398,7 @@ KINDS = (
         "the topic is deleted with its records and recreated, with offsets from 0 on; the load pauses meanwhile",
         "stops loudly, and does not confuse new records with the old ones of the same offsets",
         lambda _: Recreate(),
+        lacks=missing_to_pause,
     ),
     kind(
         "kafka-add-partitions",

@@ -15,6 +15,7 @@ from harness.faults.kafka import (
     ends_of,
     kind,
     log_of,
+    missing_to_pause,
     server_of,
     standing_still,
     topic_of,
@@ -182,6 +183,7 @@ KINDS = (
         lambda spec: UncleanElection(int(spec.options["records"]), length_ms(spec)),
         {"records": "100", "for": "2s"},
         needs=NEEDS,
+        lacks=missing_to_pause,
         brokers=len(BROKERS),
     ),
 )

@@ -13,15 +13,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from generators.harness_files import WORKERS
+from generators.harness_files import read_workers
 from generators.worker_files import OWN_VARIABLE, Own
 from harness.engines.config import write_privately
-from harness.faults.strike import CannotStrikeError
 from harness.install.origin import ROOT
 from harness.load.fleet import STOP_DEADLINE_S, Load
 from harness.model import HarnessError, KafkaAddress, RunSpec
 from harness.services.addresses import LOOPBACK, free_ports, split
 from harness.services.children import Child, spawn
+from harness.util.texts import many
 from harness.util.wait import wait_until
 
 WORKERS_VARIABLE = "STREAMGAUGE_WORKERS"
@@ -50,10 +50,10 @@ class WorkersLoad(Load):
         """Start, and wait for the workers on other hosts."""
         self.start()
         wait_until(
-            lambda: self._is_there(WORKERS),
+            lambda: not self._ended() and len(read_workers(self._folder)) == self._spec.workers,
             deadline_s=GATHER_DEADLINE_S,
-            what=f"{self._spec.workers} load workers to join at {self._spec.bind}",
-            state=self._running.last_words,
+            what=f"{many(self._spec.workers, 'load worker')} to join at {self._spec.bind}",
+            state=lambda: joined(read_workers(self._folder)),
         )
 
     def wait_ready(self) -> None:
@@ -71,11 +71,10 @@ class WorkersLoad(Load):
         return [*super().pids, *(worker.pid for worker in self._workers)]
 
     def signal(self, number: signal.Signals) -> None:
-        if self._spec.bind:
-            raise CannotStrikeError("it pauses the load, and the workers of --bind are no processes of this run")
-        super().signal(number)
+        """Signal the workers first: when all go on after a pause, they speak before the master listens."""
         for worker in self._workers:
             worker.signal_group(number)
+        super().signal(number)
 
     def stop(self) -> None:
         """Stop the master first: it asks the workers for their books."""
@@ -102,6 +101,14 @@ class WorkersLoad(Load):
         folder = self._folder / f"worker-{number}"
         folder.mkdir(mode=0o700)
         return start_worker(self._address, folder, self._run / "logs" / f"load-worker-{number}.log")
+
+
+def joined(hosts: Sequence[str]) -> str:
+    """Describe which workers have joined."""
+    if not hosts:
+        return "no worker has joined."
+    names = (each if hosts.count(each) == 1 else f"{each} ({hosts.count(each)})" for each in dict.fromkeys(hosts))
+    return f"{many(len(hosts), 'worker')} joined, on {', '.join(names)}."
 
 
 def start_worker(master: tuple[str, int], folder: Path, log: Path) -> Child:

@@ -62,6 +62,7 @@ from harness.runner.screen import Screen
 from harness.runner.sentinels import Marking
 from harness.runner.state_snapshots import States, drawn
 from harness.runner.world.base import ServiceGone, World
+from harness.services.addresses import reached_at
 from harness.terminal.command_end import ONCE_MORE
 from harness.util.texts import clock, many, readable, shown
 from workloads.base import Columns
@@ -205,7 +206,7 @@ class Run:
     # Open the services. No fault needs undoing before that.
     def open(self) -> None:
         if self.spec.bind:
-            how = f"start each with `streamgauge worker --master {self.spec.bind}`"
+            how = f"start each with `streamgauge worker --master {reached_at(self.spec.bind)}`"
             self.screen.phase("workers", f"{many(self.spec.workers, 'load worker')}; {how}")
             self.fleet.gather()
         self.screen.phase("services", "Kafka and Redis")

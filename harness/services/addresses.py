@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from harness.model import HarnessError
 
 LOOPBACK = "127.0.0.1"
+EVERY_INTERFACE = ("0.0.0.0", "::")
 ATTEMPTS = 3
 LAST_PORT, PORT_DIGITS = 65_535, 5
 CONNECT_TIMEOUT_S = 5.0
@@ -92,6 +93,12 @@ def listens_on_loopback(address: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return is_loopback(address)
+
+
+def reached_at(address: str) -> str:
+    """Return where other hosts reach a server that listens at HOST:PORT: at 0.0.0.0 by the name of this machine."""
+    host, port = split(address)
+    return f"{socket.gethostname()}:{port}" if host in EVERY_INTERFACE else address
 
 
 def _is_loopback_host(host: str) -> bool:

@@ -24,12 +24,14 @@ import redis as redis_py
 
 from harness.model import Exit
 from harness.services import kafka
+from harness.services.addresses import free_ports
 from harness.services.redis import EmbeddedRedis, connect
 from harness.util.wait import wait_until
 from tests.engines.test_runs import EXAMPLES, run, start, told
 from tests.engines.trial import SOON_UP, WAITS
 from tests.services.foreign import Foreign, names_of_runs
 from tests.services.guarded import GROUP, PASSWORD, PREFIX, TOPIC, GuardedKafka, redis_user
+from tests.services.test_load_workers import worker
 from tests.services.tls import tls_before
 
 if not shutil.which("openssl"):
@@ -226,6 +228,22 @@ def test_a_quota_that_is_put_on(broker, place, user, tmp_path, engine):
     """Of a third of the load: with less the run would take minutes."""
     answer = in_mid_run(tmp_path, lambda: broker.limit(user, producer_byte_rate=200_000.0), *engine, *LOAD, *place())
     unserved(answer, "throttle_time_ms")
+
+
+def test_a_load_worker_that_joins_from_elsewhere_logs_in_with_its_own_file(place, tmp_path):
+    """The run is given one file, and the worker another one."""
+    flags, master = place(), f"127.0.0.1:{free_ports(1)[0]}"
+    own = tmp_path / "own.properties"
+    own.write_text(Path(str(flags[3])).read_text())
+    process = start(tmp_path / "runs", *REFERENCE, *LOAD, *flags, "--workers", 1, "--bind", master)
+    with worker(master, "--kafka-config", str(own)) as elsewhere:
+        answer = told(process)
+        said, _ = elsewhere.communicate(timeout=100)
+
+    assert (answer["verdict"], elsewhere.returncode) == ("PASS", Exit.PASS), (answer["sentence"], said)
+    assert f"{answer['totals']['planned'] - 2 * 4:,} records were sent for {master}" in said
+    assert PASSWORD not in said
+    assert_no_secret(tmp_path / "runs")
 
 
 RIDES = EXAMPLES / "rides"

@@ -7,6 +7,7 @@ import logging
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,16 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as Place
 from kafka.admin import UserScramCredentialUpsertion
 
+from generators.schedule import Schedule
+from harness.load.workers import WorkersLoad
 from harness.model import HarnessError, KafkaAddress
 from harness.services import kafka, kafka_admin
 from harness.services.addresses import free_ports
 from harness.services.kafka import EmbeddedKafka
 from harness.services.kafka_security import external
+from harness.util.clock import Clock
+from tests.services.test_load import SPEC, TAPE, sent
+from tests.services.test_load_workers import worker
 
 if not shutil.which("openssl"):
     pytest.skip(
@@ -171,6 +177,40 @@ def test_all_python_clients_get_through(address_of, certificates, name):
     assert kafka.end_offsets(address, "guarded") == {0: before + 2}
     assert read_with_confluent(settings, before) == sent
     assert read_with_kafka_python(address, before) == sent
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "logs").mkdir()
+    return tmp_path
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("client", ["confluent", "kafka-python"])
+def test_load_workers_get_through(client, broker, address_of, certificates, run, tmp_path):
+    """Each by a file of its own. No password is in the run."""
+    kafka.create_topic(broker.address, client, TAPE.partitions)
+    load = WorkersLoad(replace(SPEC, client=client, workers=2), client, run, tmp_path / "private")
+    (tmp_path / "private").mkdir()
+    sent(load, address_of(*doors(certificates)["scram 512 and TLS"]), Clock())
+
+    assert load.certify().acknowledged == Schedule(TAPE).total
+    assert not [path for path in (run / "logs").iterdir() if PASSWORD in path.read_text()]
+
+
+@pytest.mark.timeout(300)
+def test_a_load_worker_that_has_no_file_of_its_own_says_so(broker, address_of, certificates, run, tmp_path):
+    master = f"127.0.0.1:{free_ports(1)[0]}"
+    load = WorkersLoad(replace(SPEC, workers=1, bind=master), "guarded", run, tmp_path)
+    with worker(master) as elsewhere:
+        load.gather()
+        load.tell(address_of(*doors(certificates)["scram 512 and TLS"]))
+        try:
+            with pytest.raises(HarnessError, match="needs settings of the client: start the worker with --kafka-conf"):
+                load.wait_ready()
+        finally:
+            load.stop()
+        assert "start the worker with --kafka-config FILE" in elsewhere.communicate(timeout=100)[0]
 
 
 def read_with_confluent(settings: Mapping[str, str], start: int) -> list[bytes | None]:

@@ -42,6 +42,15 @@ engine = 'fake'
 sinks = ['absolute']
 faults = ['{NEVER}', 'kill@c2:batch=3']
 """
+OF_WORKERS = """# two runs whose load is sent from elsewhere
+[keys]
+workers = 2
+bind = '127.0.0.1:5557'
+[[cases]]
+engine = 'reference'
+sinks = ['transaction']
+faults = ['kill@t>=5s']
+"""
 # A worker's fake world is held up in the middle until it is told to go on. It sees this by PYTHONPATH, which the
 # command itself is told to pass over.
 HELD = """
@@ -205,6 +214,13 @@ def test_what_only_a_worker_can_refuse_is_refused(tmp_path):
 def test_runs_that_can_bear_nobody_beside_them_go_one_at_a_time(flags, why, tmp_path):
     with pytest.raises(UsageError, match=f"--jobs 2 is not possible: .*{why}"):
         call("--tier", "mine.toml", *FAST, *flags, "--jobs", "2")
+    assert not (tmp_path / "experiments").exists()
+
+
+def test_runs_whose_load_workers_join_at_one_address_go_one_at_a_time(tmp_path):
+    (tmp_path / "mine.toml").write_text(OF_WORKERS)
+    with pytest.raises(UsageError, match="--jobs 2 is not possible: the load workers of all runs join at one address"):
+        call("--tier", "mine.toml", "--jobs", "2")
     assert not (tmp_path / "experiments").exists()
 
 

@@ -198,6 +198,15 @@ TRIED = [
 ]
 
 
+@pytest.mark.parametrize("text", ["kafka-topic-recreate", "kafka-unclean-election"])
+def test_a_load_that_comes_from_other_hosts_is_not_paused(text):
+    here = replace(SPEC, engine="scripted", sink="default", fault=parse(f"{text}@t>=2s"), workers=2)
+
+    assert create(here, MANIFEST).needs == ()
+    (why,) = create(replace(here, bind="127.0.0.1:5557"), MANIFEST).needs
+    assert why == "it pauses the load, and the workers of --bind are no processes of this run"
+
+
 def test_all_of_the_family_are_tried_here():
     assert {each.name for each in KINDS} == {text.partition("(")[0] for text, _ in TRIED}
 

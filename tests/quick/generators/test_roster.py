@@ -51,11 +51,11 @@ def test_another_version_is_named(name):
     roster.connects("a", 0)
     with pytest.raises(LoadVoidError, match=f"on host-a has {name} other instead of {OURS[name]}"):
         roster.introduces("a", "host-a", {**OURS, name: "other"})
-    assert not roster.all_accepted
+    assert roster.hosts == []
 
 
 def test_nobody_joins_a_load_that_is_complete_or_has_started():
-    assert roster_of("a", "b").refusal("c") == "the run has its 2 workers"
+    assert roster_of("a", "b").refusal("c") == "the run already has its 2 workers"
     assert started("a", "b").refusal("c") == "the load of this run has started"
     assert "would send its servers twice" in started("a", "b").refusal("a")
     assert not roster_of("a", "b").refusal("a")  # Locust repeats its first message
@@ -101,8 +101,8 @@ def test_all_have_to_be_there():
     roster.connects("a", 0)
     roster.introduces("a", "host-1", OURS)
     roster.prepares("a", Offset(0, 1), 0)
-    assert (roster.all_accepted, roster.all_prepared) == (False, False)
+    assert (roster.hosts, roster.all_prepared) == (["host-1"], False)
 
     roster.connects("b", 0)
     roster.introduces("b", "host-1", OURS)
-    assert (roster.all_accepted, roster.all_prepared) == (True, False)
+    assert (roster.hosts, roster.all_prepared) == (["host-1", "host-1"], False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from harness.model import HarnessError, KafkaAddress, RedisAddress, UsageError, redacted
@@ -11,6 +13,7 @@ from harness.services.addresses import (
     is_loopback,
     listens_on_loopback,
     on_free_ports,
+    reached_at,
     refuse_bind,
     split,
 )
@@ -159,3 +162,10 @@ def test_addresses_do_not_show_their_secrets():
 )
 def test_a_server_on_every_address_is_reached_by_others(address, alone):
     assert listens_on_loopback(address) is alone
+
+
+def test_a_server_at_every_interface_is_reached_by_the_name_of_its_machine(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "build-7")
+
+    assert [reached_at(f"{host}:5557") for host in ("0.0.0.0", "[::]")] == ["build-7:5557"] * 2
+    assert [reached_at(f"{host}:5557") for host in ("10.0.0.5", "[::1]")] == ["10.0.0.5:5557", "[::1]:5557"]
