@@ -32,6 +32,8 @@ QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # one after the other, beside those that keep the cores busy. One at a time can have port 6379, where jobs of the
 # original look for Redis.
 WAITS = pytest.mark.xdist_group("waits")
+# And of those that start Spark, which takes all the CPU that there is: one after the other, from the beginning.
+SPARK = pytest.mark.xdist_group("spark")
 SOON_UP = ("--conf", f"spark.driver.extraJavaOptions={QUICK_START}")
 
 
