@@ -141,6 +141,24 @@ class Trial:
         what = f"all {self.sent} records to be done"
         wait_until(drained, deadline_s=DEADLINE_S, what=what, state=lambda: f"{engine.progress()} {engine.tail(5)}")
 
+    def send_in_batches(self, engine: ProcessEngine, batches: int) -> None:
+        """Send so many batches, each with events behind the watermark."""
+        for _ in range(batches):
+            self.send(15_000)
+            self.send(500, late_ms=45_000)
+            self.await_drained(engine)
+
+    def assert_exact(self, engine: ProcessEngine) -> None:
+        """Stop it, and see that it dropped the events that its checkpoint says, and no others."""
+        engine.stop()
+        engine.collect()
+        batches = engine.batch_log()
+        assert engine.exit_code() == 0
+        assert batches is not None
+        assert batches.complete, batches.note
+        assert self.expected(batches).total() < self.expected().total(), "nothing was late, so nothing was tested"
+        assert self.results() == self.expected(batches)
+
     def suffer(self, engine: ProcessEngine, sink: str, text: str, total: int = 0) -> FaultReport:
         """Send events by and by until the fault landed and the engine went on."""
         spec, _ = plan.resolve("trial", {"fault": text, "sink": sink}, {}, lambda *_: engine.manifest)
