@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Str
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, explained, meanwhile, stale
-from harness.judging.checks.case import join
+from harness.judging.checks.case import RunFacts, join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
 from harness.judging.judge import conclude
@@ -34,7 +35,7 @@ from harness.model import (
     When,
     Witness,
 )
-from harness.selftest import drive, payments, planted, rides
+from harness.selftest import drive, planted
 from harness.selftest.by_hand import CODES, SUMS, cell, changed, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from workloads.base import Kind
@@ -47,6 +48,12 @@ WITNESS = Witness("a cell", "1", "2", "+1", from_ms=EPOCH_MS, until_ms=EPOCH_MS 
 
 def result(name, changed) -> CheckResult:
     return checks.CHECKS[name](changed)
+
+
+@cache
+def part_of(name: str) -> dict[str, RunFacts]:
+    """Return the runs of one part of the selftest's matrix by their names."""
+    return dict(planted.PARTS[name]())
 
 
 def test_records_that_another_client_deleted_are_the_servers_fault():
@@ -63,7 +70,7 @@ def test_records_that_another_client_deleted_are_the_servers_fault():
 
 
 def test_a_wrong_zero_is_a_value_and_nothing_is_none():
-    honest = dict(payments.planted())["payments, all of them right"]
+    honest = part_of("payments")["payments, all of them right"]
     cells = np.array([*honest.observed.counts])
     summed = int(cells[honest.are(cells, {Kind.SUM})][0])
     left = Ledger({cell: value for cell, value in honest.observed.counts.items() if cell != summed})
@@ -472,13 +479,13 @@ def test_every_bug_that_is_planted_by_hand_comes_out_as_the_matrix_says():
     ],
 )
 def test_a_wrong_job_stands_under_its_right_name(name, headline):
-    verdict = conclude(dict(rides.planted())[name])
+    verdict = conclude(part_of("rides")[name])
 
     assert verdict.sentence.startswith(headline), verdict.sentence
 
 
 def test_the_books_count_records_where_an_event_lies_in_several_cells():
-    lost = dict(rides.planted())["a ride lost"]
+    lost = part_of("rides")["a ride lost"]
 
     assert result("unaccounted", lost).sentence.startswith("5,004 records = 556 that count + 4,448 that do not count; ")
     assert result("unaccounted", lost).sentence.endswith("; the 556 count 1,668 times = 1,665 counted + 3 missing")
@@ -486,7 +493,7 @@ def test_the_books_count_records_where_an_event_lies_in_several_cells():
 
 
 def test_of_several_values_the_one_that_is_wrong_by_the_largest_share_is_shown_first():
-    wrong = conclude(dict(rides.planted())["a fare too large by much, and drivers by a larger share"])
+    wrong = conclude(part_of("rides")["a fare too large by much, and drivers by a larger share"])
 
     assert [check.witnesses[0].cell.split()[0] for check in wrong.checks if check.witnesses] == ["drivers"]
 
@@ -495,8 +502,12 @@ def test_whatever_is_held_to_take_counts_back_is_a_fault_that_can_be_planned():
     assert set(FAULTS) >= TAKES_BACK
 
 
+def planted_run(name):
+    return next(part[name] for part in map(part_of, planted.PARTS) if name in part)
+
+
 def of(name, planted_bug):
-    return result(name, dict(planted.planted())[planted_bug])
+    return result(name, planted_run(planted_bug))
 
 
 def test_a_count_that_went_back_is_told_with_its_step_and_its_length():
@@ -675,9 +686,7 @@ def test_a_masked_cell_names_the_event_that_is_missing_and_the_one_in_its_place(
 
 
 def test_a_pass_without_sums_says_that_it_does_not_cover_what_cancels_in_a_cell():
-    hidden, summed = (
-        conclude(dict(planted.planted())[name]) for name in ("one lost, one doubled, without", "honest, with sums")
-    )
+    hidden, summed = (conclude(planted_run(name)) for name in ("one lost, one doubled, without", "honest, with sums"))
 
     assert (hidden.outcome, hidden.slack) == (Outcome.PASS, 0)
     assert hidden.covers == "by the counts; one lost and one doubled in a cell cancel unseen"
