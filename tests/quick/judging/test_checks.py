@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Str
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, explained, meanwhile, stale
-from harness.judging.checks.case import RunFacts, join
+from harness.judging.checks.case import join
 from harness.judging.checks.non_monotonic import TAKES_BACK
 from harness.judging.checks.seam import wrong_events
 from harness.judging.judge import conclude
@@ -35,9 +34,10 @@ from harness.model import (
     When,
     Witness,
 )
-from harness.selftest import drive, planted
+from harness.selftest import planted
 from harness.selftest.by_hand import CODES, SUMS, cell, changed, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
+from tests.quick.judging.test_planted import part_of, run_named
 from workloads.base import Kind
 from workloads.registry import oracle_of
 
@@ -48,12 +48,6 @@ WITNESS = Witness("a cell", "1", "2", "+1", from_ms=EPOCH_MS, until_ms=EPOCH_MS 
 
 def result(name, changed) -> CheckResult:
     return checks.CHECKS[name](changed)
-
-
-@cache
-def part_of(name: str) -> dict[str, RunFacts]:
-    """Return the runs of one part of the selftest's matrix by their names."""
-    return dict(planted.PARTS[name]())
 
 
 def test_records_that_another_client_deleted_are_the_servers_fault():
@@ -439,14 +433,6 @@ def test_severity_has_one_order():
     assert Outcome.worst([]) is Outcome.UNKNOWN
 
 
-def test_every_bug_that_is_planted_by_hand_comes_out_as_the_matrix_says():
-    """The rest of the selftest takes longer and lies with the quality tests."""
-    tried = drive.by_hand()
-
-    assert len(tried) >= 60
-    assert [each for each in tried if not each.right] == []
-
-
 @pytest.mark.parametrize(
     ("name", "headline"),
     [
@@ -502,12 +488,8 @@ def test_whatever_is_held_to_take_counts_back_is_a_fault_that_can_be_planned():
     assert set(FAULTS) >= TAKES_BACK
 
 
-def planted_run(name):
-    return next(part[name] for part in map(part_of, planted.PARTS) if name in part)
-
-
 def of(name, planted_bug):
-    return result(name, planted_run(planted_bug))
+    return result(name, run_named(planted_bug))
 
 
 def test_a_count_that_went_back_is_told_with_its_step_and_its_length():
@@ -686,7 +668,7 @@ def test_a_masked_cell_names_the_event_that_is_missing_and_the_one_in_its_place(
 
 
 def test_a_pass_without_sums_says_that_it_does_not_cover_what_cancels_in_a_cell():
-    hidden, summed = (conclude(planted_run(name)) for name in ("one lost, one doubled, without", "honest, with sums"))
+    hidden, summed = (conclude(run_named(name)) for name in ("one lost, one doubled, without", "honest, with sums"))
 
     assert (hidden.outcome, hidden.slack) == (Outcome.PASS, 0)
     assert hidden.covers == "by the counts; one lost and one doubled in a cell cancel unseen"
