@@ -85,15 +85,21 @@ def test_increments_without_a_fault_pass(tmp_path):
 
 
 @SPARK
-def test_a_fenced_sink_half_written_and_written_but_not_planned_on_drops_exactly_what_the_checkpoint_says(
-    tmp_path, served
-):
+def test_a_fenced_sink_passes_half_written_and_replayed_and_written_but_not_planned_on(tmp_path, served):
     kills = "kill@c2:batch=2; kill@c4:batch=4"
-    load = ("--duration", "30s", "--rate", "1000", "--disorder", "late", *in_batches_of(4000))
+    load = ("--duration", "30s", "--rate", "1000", *in_batches_of(4000))
     answer = run(tmp_path, *SOON_UP, *load, *served, "--sink", "fenced", "--fault", kills, "--no-archive")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 2, which was replayed" in check(answer, "fault")["sentence"]
+
+
+@SPARK
+def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path, served):
+    late = ("--disorder", "late", "--fault", "none", "--no-archive")
+    answer = run(tmp_path, *SOON_UP, "--duration", "30s", "--rate", "2000", *served, *late)
+
+    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert answer["totals"]["late_dropped"] > 0
 
     # The same run under a bound of zero: the evidence is on disk, so it is judged again and not made again.
