@@ -64,6 +64,17 @@ def kafka_address(tmp_path_factory: pytest.TempPathFactory, jars: Path, java: Pa
     broker.stop()
 
 
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, jars: Path, java: Path):
+    """A real broker that asks for certificates, passwords and rights."""
+    from tests.services.guarded import GuardedKafka
+
+    server = GuardedKafka(tmp_path_factory.mktemp("guarded"), jars, java)
+    server.start()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory):
     """The address of a real Redis that all tests share; take `redis_address`, which is emptied for each test."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -110,10 +111,24 @@ def _imports(path: Path, nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from (name if name in MODULES else node.module for name in whole)
 
 
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
-# Also inside of functions.
-IMPORTS = {module: [*_imports(MODULES[module], ast.walk(tree))] for module, tree in TREES.items()}
-AT_ONCE = {module: [*_imports(MODULES[module], tree.body)] for module, tree in TREES.items()}
+@cache
+def graphs() -> tuple[Graph, Graph]:
+    """Parse the program, which takes seconds: imports also inside of functions, and those at once."""
+    inside, at_once = {}, {}
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        inside[module], at_once[module] = [*_imports(path, ast.walk(tree))], [*_imports(path, tree.body)]
+    return inside, at_once
+
+
+@pytest.fixture
+def inside() -> Graph:
+    return graphs()[0]
+
+
+@pytest.fixture
+def at_once() -> Graph:
+    return graphs()[1]
 
 
 def within(module: str, prefix: str) -> bool:
@@ -145,8 +160,8 @@ def upwards(imports: Graph) -> list[str]:
     ]
 
 
-def test_imports_go_one_way():
-    assert upwards(IMPORTS) == []
+def test_imports_go_one_way(inside):
+    assert upwards(inside) == []
 
 
 @pytest.mark.parametrize(
@@ -158,8 +173,8 @@ def test_imports_go_one_way():
         ("generators.tape", "harness.rundir.store"),
     ],
 )
-def test_an_arrow_upwards_is_seen(module, imported):
-    planted = {**IMPORTS, module: [*IMPORTS[module], imported]}
+def test_an_arrow_upwards_is_seen(inside, module, imported):
+    planted = {**inside, module: [*inside[module], imported]}
 
     assert upwards(planted) == [f"{module} imports {imported}"]
 
@@ -176,8 +191,8 @@ def not_theirs(imports: Graph) -> list[str]:
     ]
 
 
-def test_nobody_imports_what_is_not_theirs():
-    assert not_theirs(IMPORTS) == []
+def test_nobody_imports_what_is_not_theirs(inside):
+    assert not_theirs(inside) == []
     assert not_theirs({"reports.page": ["redis"]}) == ["reports.page imports redis"]
 
 
@@ -193,14 +208,14 @@ def impure(at_once: Graph) -> list[str]:
     )
 
 
-def test_what_decides_touches_nothing():
-    assert impure(AT_ONCE) == []
+def test_what_decides_touches_nothing(at_once):
+    assert impure(at_once) == []
 
 
 @pytest.mark.parametrize("imported", ["redis", "subprocess", "harness.services.kafka", "generators.tape"])
-def test_what_touches_the_world_is_seen_however_far_away_it_is(imported):
+def test_what_touches_the_world_is_seen_however_far_away_it_is(at_once, imported):
     case, far = "harness.judging.checks.case", "harness.made_up.far.away"
-    tree = {**AT_ONCE, case: [*AT_ONCE[case], "harness.made_up.near"], "harness.made_up.near": [far], far: []}
+    tree = {**at_once, case: [*at_once[case], "harness.made_up.near"], "harness.made_up.near": [far], far: []}
     assert impure(tree) == []
 
     by_a_package = {**tree, "harness.made_up.far": [imported]}  # which comes with each module in it
@@ -209,10 +224,10 @@ def test_what_touches_the_world_is_seen_however_far_away_it_is(imported):
         assert f"{case} comes with {imported}, by {by}" in impure(planted)
 
 
-def test_nobody_knows_a_workload_but_by_the_registry():
+def test_nobody_knows_a_workload_but_by_the_registry(inside):
     assert [
         f"{module} imports {imported}"
-        for module, found in IMPORTS.items()
+        for module, found in inside.items()
         for imported in found
         if not is_program(module) and concrete(imported) and concrete(module) != concrete(imported)
     ] == []
@@ -220,9 +235,9 @@ def test_nobody_knows_a_workload_but_by_the_registry():
     assert concrete("workloads.base") == concrete("harness.judging.judge") == ""
 
 
-def test_a_noun_is_imported_from_their_folder_alone():
+def test_a_noun_is_imported_from_their_folder_alone(inside):
     """Where it lies there is nobody else's concern: one way to name it, and a file there can be split."""
-    assert past_the_folder(IMPORTS) == []
+    assert past_the_folder(inside) == []
     assert past_the_folder({"harness.runner.run": ["harness.model", "harness.model.verdict"]}) == ["harness.runner.run"]
 
 
@@ -240,11 +255,11 @@ def concrete(module: str) -> str:
     return next((folder for folder in folders if within(module, folder)), "")
 
 
-def test_jobs_know_nothing_of_the_harness_but_the_schema():
+def test_jobs_know_nothing_of_the_harness_but_the_schema(inside):
     """A job that shared the judge's arithmetic would share its mistakes."""
     wrong = [
         f"{module} imports {imported}"
-        for module, found in IMPORTS.items()
+        for module, found in inside.items()
         for jobs in JOBS
         if within(module, jobs)
         for imported in found
@@ -257,11 +272,11 @@ def test_jobs_know_nothing_of_the_harness_but_the_schema():
     assert wrong == []
 
 
-def test_the_start_of_a_command_waits_for_no_library_that_few_commands_need():
+def test_the_start_of_a_command_waits_for_no_library_that_few_commands_need(at_once):
     slow = {"kafka", "matplotlib", "duckdb", "fastavro", "harness.services.kafka_admin", "reports.figures"}
     wanting = {
         module
-        for module, found in AT_ONCE.items()
+        for module, found in at_once.items()
         if not any(within(module, each) for each in slow)
         and any(within(imported, each) for imported in found for each in slow)
     }
@@ -269,11 +284,11 @@ def test_the_start_of_a_command_waits_for_no_library_that_few_commands_need():
     # The command line imports its commands by name, when one of them is asked for.
     commands = {module for module in MODULES if within(module, "harness.cli")}
     assert len(commands) > 20
-    assert not wanting & set().union(*map(reached, commands))
-    assert wanting & reached("reports.run_page"), "that one draws, and would be seen"
+    assert not wanting & set().union(*(reached(each, at_once) for each in commands))
+    assert wanting & reached("reports.run_page", at_once), "that one draws, and would be seen"
 
 
-def reached(first: str, at_once: Graph = AT_ONCE) -> set[str]:
+def reached(first: str, at_once: Graph) -> set[str]:
     """All modules that come with one, and the packages in which they lie."""
     seen, left = set(), [first]
     while left:

@@ -55,7 +55,7 @@ class Kind(StrEnum):
     MATCH = "match"  # 1 for an event that completes a match, which depends on other events; nothing for any other one
 
 
-MAY_FALL = frozenset({Kind.SUM, Kind.RANKED})  # from such a number nobody sees when an event became visible
+MAY_FALL = frozenset({Kind.SUM, Kind.RANKED})  # such a number does not show when an event became visible
 
 
 @dataclass(frozen=True)

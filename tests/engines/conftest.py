@@ -11,8 +11,8 @@ from tests.engines.trial import Trial
 
 
 def pytest_xdist_auto_num_workers():
-    """Two keep two cores busy, and a third one waits (see WAITS). With the thorough ones it would not wait enough."""
-    return 2 if ALL else 3
+    """Two keep two cores busy, and two others wait (see WAITS). With the thorough ones they would not wait enough."""
+    return 2 if ALL else 4
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-# The whole runs of test_runs.py die at c2, c3 and c4, with each of the sinks.
+# The whole runs of test_runs.py, test_states.py and test_tables.py die at c2, c3 and c4.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import WAITS
 
 pytestmark = pytest.mark.timeout(600)
 SHORT = ("--duration", "15s", "--rate", "1000", "--campaigns", "20")
 
 
-@WAITS
 def test_the_load_and_the_reference_survive_a_broker_that_is_killed(tmp_path):
     answer = run(tmp_path, "calm", *SHORT, "--engine", "reference", "--fault", "kafka-kill(for=5s)@t>=5s")
 

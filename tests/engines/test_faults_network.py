@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import WAITS
 
 pytestmark = pytest.mark.timeout(400)
 SHORT = ("--duration", "20s", "--rate", "1000", "--campaigns", "20")
@@ -30,7 +29,6 @@ def test_a_half_applied_pipeline_of_increments_is_counted_twice_by_the_part_that
     assert "that were never answered" in check(answer, "fault")["sentence"]
 
 
-@WAITS
 def test_the_reference_survives_all_that_a_network_does_to_both_of_its_links(tmp_path):
     plan = (
         "redis-reset-reply@t>=2s; net-latency(link=kafka, for=1s)@t>=+1s; net-reset(link=kafka)@t>=+1s; "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.engines.test_runs import check, run
-from tests.engines.trial import WAITS
 
 pytestmark = pytest.mark.timeout(400)
 SHORT = ("calm", "--duration", "15s", "--rate", "1000", "--campaigns", "20", "--window", "2s")
@@ -20,7 +19,6 @@ def test_what_only_an_emptied_redis_had_is_lost_from_sparks_totals_and_cells_tou
     assert {witness["seen"] for witness in check(answer, "lost")["witnesses"]} == {"0"}
 
 
-@WAITS
 def test_the_reference_stops_when_redis_is_gone_and_counts_all_of_the_log_again(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "reference", "--fault", "redis-kill@t>=5s")
 

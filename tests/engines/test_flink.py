@@ -13,14 +13,16 @@ from tests.engines.test_runs import SHORT, check, run
 
 SINK = "absolute"
 REFUSED = "broken UTF-8 in a field that nobody needs"  # Flink's reader of JSON refuses all of such a record
+JOBS = pytest.mark.parametrize("name", ["flink", "flink-java"])  # in SQL and in Java
 LATE = ["--duration", "40s", "--rate", "3000", "--disorder", "late"]
 
 # What plain `test` runs is Spark and the reference.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
-def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
-    answer = run(tmp_path, *SHORT, "--engine", "flink", "--fault", "kill@offset=50%")
+@JOBS
+def test_it_passes_when_it_is_killed_on_the_way(tmp_path, name):
+    answer = run(tmp_path, *SHORT, "--engine", name, "--fault", "kill@offset=50%")
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert "it went on to" in check(answer, "fault")["sentence"]
@@ -39,9 +41,10 @@ def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):
     assert answer["verdict"] == "PASS", answer["sentence"]
 
 
-def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path):
+@JOBS
+def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path, name):
     fault = "change-job(by=ad, means=carry, stop=clean)@offset>=50%"
-    answer = run(tmp_path, *SHORT, "--engine", "flink", "--fault", fault)
+    answer = run(tmp_path, *SHORT, "--engine", name, "--fault", fault)
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert "as declared (carry)" in answer["sentence"]
@@ -55,8 +58,9 @@ def test_what_it_drops_as_late_was_late(tmp_path, fault):
     assert answer["totals"]["counted"] < answer["totals"]["countable"], "nothing was late, so nothing was tested"
 
 
-def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
-    answer = run(tmp_path, *LATE, "--engine", "flink", "--fault", "none", "--conf", "streamgauge.late=named")
+@JOBS
+def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path, name):
+    answer = run(tmp_path, *LATE, "--engine", name, "--fault", "none", "--conf", "streamgauge.late=named")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert check(answer, "late")["count"] > 0
@@ -76,9 +80,15 @@ def test_with_unaligned_checkpoints_it_tells_no_more_than_it_has_written(tmp_pat
     assert max(each.took_ms for each in told) > 0
 
 
-@pytest.mark.parametrize("name", ["flink", "flink-standalone", "flink-batch"])
-def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name):
-    send_odd_records(trial, REFUSED)
+@pytest.mark.parametrize(
+    ("name", "refused", "setting"),
+    [
+        *((name, REFUSED, ("table.local-time-zone", "UTC")) for name in ("flink", "flink-standalone", "flink-batch")),
+        ("flink-java", "", ("execution.checkpointing.interval", "1 s")),
+    ],
+)
+def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started, name, refused, setting):
+    send_odd_records(trial, refused)
     trial.send(5_000)
     engine = started(name, SINK)
     trial.await_drained(engine)
@@ -86,14 +96,15 @@ def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, starte
     engine.stop()
 
     told = json.loads((trial.folder / "engine_settings.json").read_text())
-    assert told["table.local-time-zone"] == "UTC"
+    assert setting in told.items()
     assert trial.results() == trial.expected()
     assert engine.exit_code() == 0
     assert engine.notes() == ()
 
 
-def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
-    engine = started("flink", SINK)
+@JOBS
+def test_it_is_exact_after_kills_and_an_end_in_order(trial, started, name):
+    engine = started(name, SINK)
     for fault in ("kill@offset=50%", "kill@offset=50%", "stop@offset=50%"):
         trial.send(500)
         trial.await_drained(engine)  # it takes its time to come, and then more would be done than the moment waits for

@@ -1,4 +1,4 @@
-"""Flink's job in Java on a real Kafka and a real Redis: killed, ended in order, and with older events in files."""
+"""Flink's job in Java on a real Kafka and a real Redis, with older events in files; without them see test_flink.py."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import pytest
 
 from harness.judging.stored_run import StoredRun
 from harness.rundir.store import Store
-from tests.engines.odd import send_odd_records
-from tests.engines.test_runs import SHORT, check, run
+from tests.engines.test_runs import check, run
 
-NAME, SINK = "flink-java", "absolute"
-ENGINE = ("--engine", NAME)
+ENGINE = ("--engine", "flink-java")
 NAMED = ("--conf", "streamgauge.late=named")
 LENGTHS = ("--rate", "1000", "--history", "36s", "--backlog", "10s", "--duration", "12s")
 HISTORY = ("history", *LENGTHS, "--fault", "none", *NAMED)
@@ -31,59 +29,6 @@ def lines_of(answer):
 
 def seam_of(answer):
     return next(Store.open(Path(answer["run"])).history("history"))["seam"]
-
-
-def test_it_passes_when_it_is_killed_on_the_way(tmp_path):
-    answer = run(tmp_path, *SHORT, *ENGINE, "--fault", "kill@offset=50%")
-
-    assert answer["verdict"] == "PASS", answer["sentence"]
-    assert "it went on to" in check(answer, "fault")["sentence"]
-
-
-def test_a_job_that_goes_on_with_another_question_counts_by_it_from_the_seam_on(tmp_path):
-    fault = "change-job(by=ad, means=carry, stop=clean)@offset>=50%"
-    answer = run(tmp_path, *SHORT, *ENGINE, "--fault", fault)
-
-    assert answer["verdict"] == "PASS", answer["sentence"]
-    assert "as declared (carry)" in answer["sentence"]
-
-
-def test_asked_to_name_what_it_drops_it_leaves_nothing_to_infer(tmp_path):
-    late = ["--duration", "40s", "--rate", "3000", "--disorder", "late", "--fault", "none"]
-    answer = run(tmp_path, *late, *ENGINE, *NAMED)
-
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert check(answer, "late")["count"] > 0
-    assert "each named by the engine itself" in check(answer, "late")["sentence"]
-
-
-def test_it_counts_what_counts_survives_the_rest_and_ends_in_order(trial, started):
-    send_odd_records(trial)
-    trial.send(5_000)
-    engine = started(NAME, SINK)
-    trial.await_drained(engine)
-
-    engine.stop()
-
-    told = json.loads((trial.folder / "engine_settings.json").read_text())
-    assert told["execution.checkpointing.interval"] == "1 s"
-    assert trial.results() == trial.expected()
-    assert engine.exit_code() == 0
-    assert engine.notes() == ()
-
-
-def test_it_is_exact_after_kills_and_an_end_in_order(trial, started):
-    engine = started(NAME, SINK)
-    for fault in ("kill@offset=50%", "kill@offset=50%", "stop@offset=50%"):
-        trial.send(500)
-        trial.await_drained(engine)
-        report = trial.suffer(engine, SINK, fault, total=2 * (trial.sent + 3_000))
-        assert (report.landed, report.healed) == (True, True), report
-    trial.await_drained(engine)
-
-    assert trial.results() == trial.expected()
-    assert engine.checkpoint is not None
-    assert [*engine.checkpoint.glob("savepoints/chk-*/_metadata")], "the job was cancelled without a savepoint"
 
 
 def test_files_and_then_kafka_are_one_input(tmp_path, served):

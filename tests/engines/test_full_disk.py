@@ -19,7 +19,6 @@ from harness.model import Exit
 from harness.services.small_disk import SmallDisk, impossible
 from harness.util.wait import wait_until
 from tests.engines.test_runs import command, told
-from tests.engines.trial import WAITS
 
 LOAD = ("calm", "--engine", "reference", "--rate", "10000", "--fault", "none")
 Mount = Callable[[int], SmallDisk]
@@ -59,7 +58,6 @@ def needed(duration: str) -> int:
     return sum(need.size for need in wanted) + disk_space.AS_GOOD_AS_FULL
 
 
-@WAITS
 def test_a_run_that_is_let_in_fits(mount: Mount) -> None:
     disk = mount(needed("10s") + 2 * MB)
 

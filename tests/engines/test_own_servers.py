@@ -30,7 +30,7 @@ from harness.util.wait import wait_until
 from tests.engines.test_runs import EXAMPLES, run, start, told
 from tests.engines.trial import SOON_UP, WAITS
 from tests.services.foreign import Foreign, names_of_runs
-from tests.services.guarded import GROUP, PASSWORD, PREFIX, TOPIC, GuardedKafka, redis_user
+from tests.services.guarded import GROUP, PASSWORD, PREFIX, TOPIC, redis_user
 from tests.services.test_load_workers import worker
 from tests.services.tls import tls_before
 
@@ -43,14 +43,6 @@ UNEXPECTED = "Something unexpected happened"
 REFERENCE = ("--engine", "reference")
 SPARK = ("--engine", "spark", *SOON_UP)
 OWN = ("--engine", EXAMPLES / "own-engine")
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, jars: Path, java: Path):
-    server = GuardedKafka(tmp_path_factory.mktemp("guarded"), jars, java)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

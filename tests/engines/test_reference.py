@@ -8,7 +8,6 @@ from harness.rundir.store import Store
 from harness.util.wait import wait_until
 from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import BRIEF, run
-from tests.engines.trial import WAITS
 
 SINK = "transaction"
 
@@ -45,7 +44,6 @@ def test_it_ends_with_a_reason_when_redis_is_gone(trial, started):
     assert "127.0.0.1:1" in engine.tail(1)[0]
 
 
-@WAITS
 def test_it_passes_in_a_storm_with_a_warm_up_that_is_sent_before_the_load_and_judged_with_it(tmp_path):
     answer = run(tmp_path, *BRIEF, "--engine", "reference", "--disorder", "storm", "--warm-up", "2s")
 

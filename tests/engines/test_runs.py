@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from harness.services import owners
 from harness.services.kafka import topic_ids
 from harness.services.redis import connect
 from harness.util.wait import wait_until
-from tests.engines.trial import QUICK_START, SOON_UP, WAITS, in_batches_of
+from tests.engines.trial import QUICK_START, SOON_UP, SPARK, WAITS, in_batches_of
 
 HERE = Path(__file__).parent
 WRONG, YAHOO, ELSEWHERE = HERE / "wrong", HERE / "yahoo", HERE / "elsewhere"
@@ -72,18 +71,7 @@ def check(answer: dict[str, Any], name: str) -> Any:
     return next(each for each in answer["checks"] if each["name"] == name)
 
 
-def test_spark_killed_before_its_commit_passes_to_the_single_event(tmp_path, monkeypatch):
-    """As it is run by a user who says nothing of the engine, and who is Turkish: it keeps the language of its user, and
-    what is ours works all the same. Other runs here start from archives; this one does not."""
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Duser.language=tr -Duser.country=TR")
-    answer = run(tmp_path, *SHORT, *in_batches_of(10_000), "--no-archive")
-
-    assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
-    assert "batch 3, which was replayed" in check(answer, "fault")["sentence"]
-    log = (Path(answer["run"]) / "logs" / "engine-1.log").read_text()
-    assert re.search("Picked up JAVA_TOOL_OPTIONS: .*-Duser.language=tr -Duser.country=TR", log)
-
-
+@pytest.mark.thorough
 def test_increments_under_replay_fail_as_duplicated_by_exactly_that_batch(tmp_path, served):
     answer = run(tmp_path, *SHORT, *SOON_UP, *in_batches_of(10_000), *served, "--sink", "increment")
 
@@ -96,18 +84,20 @@ def test_increments_without_a_fault_pass(tmp_path):
     assert run(tmp_path, *SHORT, *SOON_UP, "--sink", "increment", "--fault", "none")["verdict"] == "PASS"
 
 
+@SPARK
 def test_a_fenced_sink_passes_half_written_and_replayed_and_written_but_not_planned_on(tmp_path, served):
     kills = "kill@c2:batch=2; kill@c4:batch=4"
     load = ("--duration", "30s", "--rate", "1000", *in_batches_of(4000))
-    answer = run(tmp_path, *SOON_UP, *load, *served, "--sink", "fenced", "--fault", kills)
+    answer = run(tmp_path, *SOON_UP, *load, *served, "--sink", "fenced", "--fault", kills, "--no-archive")
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert "batch 2, which was replayed" in check(answer, "fault")["sentence"]
 
 
+@SPARK
 def test_late_events_are_dropped_exactly_as_the_checkpoint_says(tmp_path, served):
-    late = ("--disorder", "late", "--fault", "none")
-    answer = run(tmp_path, *SOON_UP, "--duration", "30s", "--rate", "3000", *served, *late)
+    late = ("--disorder", "late", "--fault", "none", "--no-archive")
+    answer = run(tmp_path, *SOON_UP, "--duration", "30s", "--rate", "2000", *served, *late)
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]
     assert answer["totals"]["late_dropped"] > 0
@@ -145,7 +135,7 @@ def test_two_runs_side_by_side_do_not_disturb_each_other(tmp_path):
     ],
 )
 def test_a_strangers_engine_with_a_bug_fails_under_its_right_name(tmp_path, served, bug, word, name):
-    answer = run(tmp_path, "--engine", WRONG / bug / "manifest.toml", "--fault", "none", "--duration", "15s", *served)
+    answer = run(tmp_path, "--engine", WRONG / bug / "manifest.toml", "--fault", "none", "--duration", "12s", *served)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", [word]), answer["sentence"]
     if bug == "drops":
@@ -209,6 +199,7 @@ def test_counts_that_only_a_command_prints_are_judged_without_a_word_on_latency(
     assert "latency  not known" in command("recheck", answer["run"]).stdout
 
 
+@SPARK
 @pytest.mark.parametrize(
     ("engine", "verdict", "words"),
     [

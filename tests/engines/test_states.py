@@ -3,7 +3,9 @@ its checkpoint, the heap, and a state that a job keeps by hand."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import Row
@@ -11,29 +13,47 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from harness.judging.stored_run import StoredRun
 from tests.engines.test_runs import check, run
-from tests.engines.trial import SOON_UP, in_batches_of
+from tests.engines.trial import QUICK_START, SOON_UP, SPARK, in_batches_of
 from workloads.jobs.spark_states import shape_of, variables_of
 
 STORE = "spark.sql.streaming.stateStore"
 HEAP = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
-# Plain `test` has a state of one kind; the others are read by the same reader.
-others = pytest.mark.thorough
+TURKISH = "-Duser.language=tr -Duser.country=TR"
+DIALS = ("state", "--rate", "1000", "--duration", "30s", *in_batches_of(4000), "--fault", "kill@c3:batch=3")
+
 pytestmark = pytest.mark.timeout(400)
 
 
+@SPARK
+def test_spark_killed_before_its_commit_passes_to_the_single_event_and_its_state_is_what_the_log_says(
+    tmp_path, monkeypatch
+):
+    """On servers of its own, by a user who says nothing of the engine and is Turkish: it keeps the language of its
+    user, and what is ours works all the same."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{QUICK_START} {TURKISH}")
+    answer = run(tmp_path, *DIALS, "--no-archive")
+
+    assert_state_matches(answer)
+    assert "batch 3, which was replayed" in check(answer, "fault")["sentence"]
+    log = (Path(answer["run"]) / "logs" / "engine-1.log").read_text()
+    assert re.search(f"Picked up JAVA_TOOL_OPTIONS: .*{TURKISH}", log)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "more",
     [
-        pytest.param((), id="rocksdb"),
-        pytest.param(("--conf", f"{STORE}.checkpointFormatVersion=2"), id="rocksdb, format 2", marks=others),
-        pytest.param(("--conf", f"{STORE}.providerClass={HEAP}"), id="heap", marks=others),
-        pytest.param(("--engine", "spark-tws"), id="transformWithState", marks=others),
+        pytest.param(("--conf", f"{STORE}.checkpointFormatVersion=2"), id="rocksdb, format 2"),
+        pytest.param(("--conf", f"{STORE}.providerClass={HEAP}"), id="heap"),
+        pytest.param(("--engine", "spark-tws"), id="transformWithState"),
     ],
 )
-def test_the_state_after_random_batches_is_what_the_log_says_also_after_a_kill(tmp_path, served, more):
-    dials = ("--rate", "1000", "--duration", "30s", *in_batches_of(4000), "--fault", "kill@c3:batch=3")
-    answer = run(tmp_path, "state", *dials, *SOON_UP, *served, *more)
+def test_a_state_of_each_other_kind_is_what_the_log_says(tmp_path, served, more):
+    assert_state_matches(run(tmp_path, *DIALS, *SOON_UP, *served, *more))
+
+
+def assert_state_matches(answer: dict[str, Any]) -> None:
     batches = [state.kept.batch for state in StoredRun.open(Path(answer["run"])).states]
 
     assert (answer["verdict"], answer["slack"]) == ("PASS", 0), answer["sentence"]

@@ -16,7 +16,7 @@ import pytest
 
 from harness.evidence.observed import Glitch, Watched
 from harness.judging.judge import conclude
-from harness.model import EngineManifest, KafkaAddress, SinkClaim, SqlAddress
+from harness.model import KafkaAddress, SqlAddress
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import interpret
 from harness.results.registry import open_results
@@ -27,6 +27,7 @@ from harness.services import postgresql
 from harness.services.postgresql import EmbeddedPostgres
 from harness.util.clock import Clock
 from harness.util.wait import wait_until
+from tests.quick.cases import ANY
 from tests.services.made_tables import Made, MadeDelta, MadeIceberg, MadeParquet, MadeSql, readers_of
 from workloads.registry import results_of
 
@@ -49,10 +50,8 @@ class Watching:
 
     def start(self) -> None:
         zero_ns = (EPOCH_MS + LATER_MS) * 1_000_000 - time.monotonic_ns()
-        manifest = EngineManifest(
-            "any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results=self.table.results
-        )
         address = getattr(self.table, "address", None)
+        manifest = replace(ANY, results=self.table.results)
         place = ResultLocation(
             None, KafkaAddress(""), "", KEYS, {}, WINDOW_MS, WINDOW_MS, 0, manifest, Path(), Path(), Clock(zero_ns)
         )

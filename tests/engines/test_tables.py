@@ -9,7 +9,7 @@ import pytest
 
 from tests.engines.test_own_servers import assert_no_secret
 from tests.engines.test_runs import EXAMPLES, SHORT, check, run
-from tests.engines.trial import in_batches_of
+from tests.engines.trial import SOON_UP, SPARK, in_batches_of
 from tests.services.guarded import PASSWORD
 from tests.services.postgresql_server import asking_for_passwords, did, login, up
 
@@ -47,13 +47,15 @@ WAYS = (
 pytestmark = pytest.mark.timeout(900)  # on first use packages and jars are fetched
 
 
+@SPARK
 def test_an_appended_batch_is_in_a_table_of_postgresql_twice(tmp_path, served):
     before = servers()
     asked = "--engine", "spark-postgresql", "--sink", "append", "--fault", KILL
-    answer = run(tmp_path, *SHORT, *in_batches_of(10_000), *served, *asked)
+    load = ("--duration", "12s", "--rate", "2000", *in_batches_of(4000), *SOON_UP, "--no-archive")
+    answer = run(tmp_path, *load, *served, *asked)
 
     assert (answer["verdict"], answer["words"]) == ("FAIL", ["duplicated"]), answer["sentence"]
-    assert "exactly batch 3 once more" in answer["sentence"]
+    assert f"exactly batch 3 once more, which was replayed after {KILL}" in answer["sentence"]
     assert check(answer, "non-monotonic")["outcome"] == "PASS", "it was polled during the run"
     assert servers() <= before, "nothing is left; a PostgreSQL of others may run on"
 

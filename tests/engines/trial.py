@@ -32,6 +32,8 @@ QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # one after the other, beside those that keep the cores busy. One at a time can have port 6379, where jobs of the
 # original look for Redis.
 WAITS = pytest.mark.xdist_group("waits")
+# And of those that start Spark, which takes all the CPU that there is: one after the other, from the beginning.
+SPARK = pytest.mark.xdist_group("spark")
 SOON_UP = ("--conf", f"spark.driver.extraJavaOptions={QUICK_START}")
 
 
@@ -138,6 +140,24 @@ class Trial:
 
         what = f"all {self.sent} records to be done"
         wait_until(drained, deadline_s=DEADLINE_S, what=what, state=lambda: f"{engine.progress()} {engine.tail(5)}")
+
+    def send_in_batches(self, engine: ProcessEngine, batches: int) -> None:
+        """Send so many batches, each with events behind the watermark."""
+        for _ in range(batches):
+            self.send(15_000)
+            self.send(500, late_ms=45_000)
+            self.await_drained(engine)
+
+    def assert_exact(self, engine: ProcessEngine) -> None:
+        """Stop it, and see that it dropped the events that its checkpoint says, and no others."""
+        engine.stop()
+        engine.collect()
+        batches = engine.batch_log()
+        assert engine.exit_code() == 0
+        assert batches is not None
+        assert batches.complete, batches.note
+        assert self.expected(batches).total() < self.expected().total(), "nothing was late, so nothing was tested"
+        assert self.results() == self.expected(batches)
 
     def suffer(self, engine: ProcessEngine, sink: str, text: str, total: int = 0) -> FaultReport:
         """Send events by and by until the fault landed and the engine went on."""

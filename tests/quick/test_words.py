@@ -39,14 +39,13 @@ def comments(text: str) -> Iterator[str]:
             yield token.string
 
 
-def docstrings(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield ast.get_docstring(node) or ""
 
 
-def messages(text: str) -> Iterator[str]:
-    tree = ast.parse(text)
+def messages(tree: ast.Module) -> Iterator[str]:
     beside = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in beside)
     return (node.value for node in texts if isinstance(node.value, str) and " " in node.value.strip())
@@ -56,39 +55,37 @@ def uses(spoken: str) -> Counter[str]:
     return Counter({word: len(re.findall(rf"\b{word}\b", spoken, re.IGNORECASE)) for word in WORDS})
 
 
-def counted(texts: Iterator[str]) -> Counter[str]:
+def counted(text: str, tree: ast.Module) -> Counter[str]:
     found = Counter(dict.fromkeys(BUDGET, 0))
-    for text in texts:
-        documented = [*docstrings(text)]
-        if any(uses(" ".join(text.split())).values()):  # to tokenize takes most of the time
-            found.update(uses(" ".join((*comments(text), *documented))))
-        found["fragments"] += sum(bool(FRAGMENT.match(each)) for each in documented)
+    documented = [*docstrings(tree)]
+    if any(uses(" ".join(text.split())).values()):  # to tokenize takes most of the time
+        found.update(uses(" ".join((*comments(text), *documented))))
+    found["fragments"] += sum(bool(FRAGMENT.match(each)) for each in documented)
     return found
 
 
 def test_the_idiom_does_not_grow():
-    found = counted(path.read_text(encoding="utf-8") for path in paths())
+    found: Counter[str] = Counter()
+    in_messages: Counter[str] = Counter()
+    for path in paths():
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        found.update(counted(text, tree))
+        if KEYS not in path.parents:
+            in_messages.update(uses(" ".join(messages(tree))))
 
     assert {word: count for word, count in found.items() if count > BUDGET[word]} == {}
-
-
-def test_the_idiom_of_messages_does_not_grow():
-    found: Counter[str] = Counter()
-    for path in paths():
-        if KEYS not in path.parents:
-            found.update(uses(" ".join(messages(path.read_text(encoding="utf-8")))))
-
-    assert {word: count for word, count in found.items() if count > MESSAGES[word]} == {}
+    assert {word: count for word, count in in_messages.items() if count > MESSAGES[word]} == {}
 
 
 def test_a_message_is_seen_and_a_docstring_or_a_name_is_none():
-    text = '"""Told."""\nx = [f"it told {told} of it", "told", "nobody knows"]\n'
+    tree = ast.parse('"""Told."""\nx = [f"it told {told} of it", "told", "nobody knows"]\n')
 
-    assert set(messages(text)) == {"it told ", " of it", "nobody knows"}
-    assert uses(" ".join(messages(text))) == Counter({"told": 1, "nobody": 1})
+    assert set(messages(tree)) == {"it told ", " of it", "nobody knows"}
+    assert uses(" ".join(messages(tree))) == Counter({"told": 1, "nobody": 1})
 
 
 def test_each_of_its_signs_would_be_seen():
     text = '"""What nobody was told."""\n# of which somebody knows, whoever it is, that which is\n'
 
-    assert counted(iter([text])) == dict.fromkeys([*WORDS, "fragments"], 1)
+    assert counted(text, ast.parse(text)) == dict.fromkeys([*WORDS, "fragments"], 1)

@@ -11,17 +11,16 @@ import pytest
 
 from harness.engines import environments
 from harness.engines.manifest import load
-from harness.model import Disorder, EngineManifest, KafkaAddress, Segment, SinkClaim, TapeSpec
+from harness.model import Disorder, KafkaAddress, Segment, TapeSpec
 from harness.results.base import ResultLocation
 from harness.results.delta import Delta
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.results.sampler import PlainObserver
 from harness.util.clock import Clock
 from harness.util.wait import wait_until
+from tests.quick.cases import ANY
 
-MANIFEST = EngineManifest(
-    "any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results="delta:counts", sums=True
-)
+MANIFEST = replace(ANY, results="delta:counts", sums=True)
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=2, ads_per_campaign=1, disorder=Disorder())
 

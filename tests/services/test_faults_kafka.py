@@ -26,12 +26,13 @@ from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
 from harness.judging import log_audit
 from harness.kafka_log import recount
-from harness.model import EngineManifest, Progress, Sentinel, SinkClaim, TapeSpec
+from harness.model import Progress, Sentinel, TapeSpec
 from harness.rundir.store import Store
 from harness.runner.world.topic import TopicLog
 from harness.services.kafka import EmbeddedKafka, create_topic, end_offsets
 from harness.services.kafka_cluster import EmbeddedCluster
 from harness.util.wait import wait_until
+from tests.quick.cases import SCRIPTED
 from tests.quick.cases import SPEC as CASE
 from tests.quick.faults.test_faults_kafka import Engine
 from workloads.ad_impressions.codec import AdCodec
@@ -39,7 +40,7 @@ from workloads.ad_impressions.schema import Population
 
 pytestmark = pytest.mark.timeout(600)
 
-MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = SCRIPTED
 TAPE = TapeSpec(3, steady(4_000, 3000), 3, 50, 4, 10, 10, PRESETS["none"])
 SPEC = replace(CASE, engine="scripted", sink="default", tape=TAPE)
 CODEC = AdCodec(Population(3, 10, 10, carries_ids=False), 10)

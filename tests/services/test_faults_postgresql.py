@@ -14,18 +14,16 @@ import pytest
 
 from harness.faults.registry import FAULTS, create, parse
 from harness.faults.run_at_poll import Field, Moment
-from harness.model import EngineManifest, FaultReport, KafkaAddress, SinkClaim
+from harness.model import FaultReport, KafkaAddress
 from harness.services import postgresql, small_disk
 from harness.services.link import Link
 from harness.services.postgresql import EmbeddedPostgres
 from harness.util.wait import wait_until
-from tests.quick.cases import SPEC
+from tests.quick.cases import SCRIPTED, SPEC
 from tests.quick.faults.test_faults import ScriptedEngine
 from tests.services.test_postgresql import server  # noqa: F401  (a fixture)
 
-MANIFEST = EngineManifest(
-    "scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results="sql:counts"
-)
+MANIFEST = replace(SCRIPTED, results="sql:counts")
 ENGINE: Any = ScriptedEngine()
 SLEEP = "SELECT pg_sleep(1)"
 UPSERT = "INSERT INTO counts VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = counts.n + 1"

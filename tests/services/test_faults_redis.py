@@ -11,13 +11,13 @@ import pytest
 from harness.faults.redis import KINDS
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
-from harness.model import EngineManifest, KafkaAddress, SinkClaim
+from harness.model import KafkaAddress
 from harness.services.redis import EmbeddedRedis
 from harness.util.wait import wait_until
-from tests.quick.cases import SPEC
+from tests.quick.cases import SCRIPTED, SPEC
 from tests.quick.faults.test_faults import ScriptedEngine
 
-MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = SCRIPTED
 ENGINE: Any = ScriptedEngine()
 CAMPAIGNS = [f"campaign-{number}" for number in range(8)]
 ALL = {(campaign, "0"): "5" for campaign in CAMPAIGNS}

@@ -20,14 +20,12 @@ from harness.faults.base import Fault
 from harness.faults.iceberg_table import table_at
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
-from harness.model import EngineManifest, FaultReport, KafkaAddress, SinkClaim
+from harness.model import FaultReport, KafkaAddress
 from harness.results.table_commits import LOGS
 from harness.util.wait import wait_until
-from tests.quick.cases import SPEC
+from tests.quick.cases import SCRIPTED, SPEC
 
-MANIFEST = EngineManifest(
-    "scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), evidence="spark-checkpoint"
-)
+MANIFEST = replace(SCRIPTED, evidence="spark-checkpoint")
 COLUMNS = pa.schema([pa.field("campaign", pa.string()), pa.field("opens", pa.int64()), pa.field("count", pa.int64())])
 DELTA, ICEBERG = "delta:counts", "iceberg:counts"
 

@@ -24,14 +24,6 @@ if not shutil.which("openssl"):
 ALL = Wants(transactions=True, bytes_per_s=2_500_000)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory, jars: Path, java: Path):
-    server = GuardedKafka(tmp_path_factory.mktemp("guarded"), jars, java)
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture(autouse=True)
 def own_state(monkeypatch, tmp_path):
     monkeypatch.setenv("TEST_PASSWORD", PASSWORD)

@@ -7,24 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import EngineManifest, HarnessError, KafkaAddress, SinkClaim, SqlAddress, UsageError
+from harness.model import HarnessError, KafkaAddress, SqlAddress, UsageError
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.results.sql import Sql
 from harness.services import owners, postgresql
 from harness.util.clock import Clock
+from tests.quick.cases import ANY
 from tests.services.postgresql_server import asking_for_passwords, did, login, up
 
 SCHEMA = "streamgauge_test"
-MANIFEST = EngineManifest(
-    "any",
-    ("x",),
-    ".",
-    shipped=False,
-    sinks=(SinkClaim("default", "keep", "none"),),
-    results="sql:counts",
-    columns={"campaign": "id", "opens": "since", "count": "views"},
-)
+MANIFEST = replace(ANY, results="sql:counts", columns={"campaign": "id", "opens": "since", "count": "views"})
 TABLE = "CREATE TABLE counts (id text, since timestamptz, views numeric)"
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from harness.model import Disorder, EngineManifest, Segment, SinkClaim, TapeSpec
+from harness.model import Disorder, Segment, TapeSpec
 from harness.results import redis_scan
 from harness.results.base import ResultLocation, by_key
 from harness.results.redis_scan import HASH, STRING, Row, UnreadableError, interpret
@@ -19,12 +19,13 @@ from harness.results.sampler import PlainObserver
 from harness.services.redis import connect
 from harness.util.clock import Clock
 from harness.util.wait import wait_until
+from tests.quick.cases import ANY
 from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
 ADS = [str(uuid.UUID(int=number)) for number in range(100, 102)]
 TABLES = dict.fromkeys(ADS, STRING) | {"shops": HASH}
-MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = ANY
 WINDOW_MS = LENGTH_MS = 10_000
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=3, ads_per_campaign=1, disorder=Disorder())
 

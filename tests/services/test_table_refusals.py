@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from harness.model import Disorder, EngineManifest, KafkaAddress, Segment, SinkClaim, TapeSpec
+from harness.model import Disorder, KafkaAddress, Segment, TapeSpec
 from harness.results.base import ResultLocation
 from harness.results.redis_scan import HASH, Row, UnreadableError
 from harness.results.registry import open_results
 from harness.results.sampler import PlainObserver
 from harness.util.clock import Clock
+from tests.quick.cases import ANY
 from tests.services.made_tables import NAME, NAMESPACE, Made, MadeDelta, MadeIceberg, MadeParquet, readers_of
 
 TAPE = TapeSpec(1, (Segment(1000, 10.0, 10.0),), 1, 20, 2, campaigns=2, ads_per_campaign=1, disorder=Disorder())
@@ -30,9 +31,7 @@ def readers():
 
 
 def source(table: Made) -> Any:
-    manifest = EngineManifest(
-        "any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),), results=table.results
-    )
+    manifest = replace(ANY, results=table.results)
     place = ResultLocation(
         None, KafkaAddress(""), "", ["a", "b"], {}, 10_000, 10_000, 0, manifest, Path(), Path(), Clock()
     )

@@ -88,7 +88,7 @@ class Limits:
 
 
 class Oracle:
-    """Answers a question about any events. Each query gets its own DuckDB, so that none affects the next."""
+    """Answers a question about any events. Each query gets its own connection, so that none affects the next."""
 
     def __init__(
         self, question: Question, tables: Mapping[str, pa.Table] | None = None, limits: Limits = Limits()

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,6 +42,22 @@ _MACROS = (
 )
 
 
+@cache
+def _database(threads: int, memory_mib: int) -> duckdb.DuckDBPyConnection:
+    """Open an empty database with our macros, whose settings are final. That takes longer than most queries, so
+    sandboxes share it: relations, tables and views of each are temporary, and no other connection sees them.
+    """
+    import duckdb
+
+    limits = {"threads": str(threads), "memory_limit": f"{memory_mib}MiB"}
+    database = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
+    for macro in _MACROS:
+        database.execute(macro)
+    database.execute("SET GLOBAL TimeZone = 'UTC'")
+    database.execute("SET lock_configuration = true")
+    return database
+
+
 class Sandbox:
     """One connection. It runs our statements as they are, and a user's text only if it is one SELECT."""
 
@@ -54,17 +71,12 @@ class Sandbox:
     ) -> None:
         import duckdb
 
-        limits = {"threads": str(threads), "memory_limit": f"{memory_mib}MiB"}
         self._duckdb = duckdb
         self._deadline_s, self._memory_mib = deadline_s, memory_mib
-        self._connection = duckdb.connect(":memory:", config={**_SETTINGS, **limits})
+        self._connection = _database(threads, memory_mib).cursor()
         self._columns = {name.lower() for table in relations.values() for name in table.column_names}
-        for macro in _MACROS:
-            self._connection.execute(macro)
         for name, table in relations.items():
             self._connection.register(GIVEN + name, table)
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET lock_configuration = true")
 
     def __enter__(self) -> Sandbox:
         return self

@@ -12,7 +12,6 @@ from harness.cli import app
 from harness.config import plan
 from harness.drivers import one_run, replay
 from harness.engines import fake
-from harness.engines.config import EngineConfig
 from harness.engines.job import OURS, Job
 from harness.engines.manifest import load
 from harness.engines.process import ProcessEngine
@@ -32,9 +31,7 @@ from harness.model import (
     Exit,
     FaultReport,
     FaultSpec,
-    KafkaAddress,
     Outcome,
-    RedisAddress,
     UsageError,
     Verdict,
 )
@@ -42,6 +39,7 @@ from harness.services import children
 from harness.terminal.command_end import ended
 from harness.util.wait import wait_until
 from tests.program.runner.test_run import SMALL, fake_run
+from tests.quick.cases import placed
 
 UPGRADES = ROOT / "examples" / "upgrades"
 
@@ -338,15 +336,4 @@ def test_a_job_finds_a_copy_of_the_state_and_the_old_one_its_own(tmp_path):
 
 
 def config(folder, checkpoint):
-    return EngineConfig(
-        run="r",
-        kafka=KafkaAddress("k:1"),
-        topic="t",
-        redis=RedisAddress("redis://r/0"),
-        window_ms=1,
-        watermark_ms=1,
-        checkpoint=checkpoint,
-        progress_path=str(folder / "progress.jsonl"),
-        crash_path=str(folder / "crash"),
-        sink="absolute",
-    )
+    return placed(folder, checkpoint=checkpoint, sink="absolute")

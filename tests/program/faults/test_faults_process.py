@@ -9,18 +9,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from harness.engines.base import Member, Reached
-from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.faults.base import Context, Fault
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker
 from harness.faults.process import KINDS
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
-from harness.model import EngineManifest, KafkaAddress, Outcome, Progress, RedisAddress, SinkClaim, UsageError
+from harness.model import EngineManifest, Outcome, Progress, SinkClaim, UsageError
 from harness.util.wait import wait_until
 from tests.program.runner.test_run import fake_run
 from tests.program.services.test_children import runs
-from tests.quick.cases import SPEC
+from tests.quick.cases import SPEC, placed
 from tests.quick.faults.test_faults import CLAIM, MANIFEST, TOTAL, ScriptedEngine, create, progress, report_of
 
 PYTHON = Member(10, 1, ("/usr/bin/python3", "job.py"), leads=True)
@@ -640,18 +639,7 @@ def processes(tmp_path, monkeypatch):
     (tmp_path / "job.py").write_text(JOB)
     claim = SinkClaim("default", "keep", "none")
     manifest = EngineManifest("sleeper", (sys.executable, "job.py", "{config}"), str(tmp_path), False, (claim,))
-    config = EngineConfig(
-        "run",
-        KafkaAddress("nowhere"),
-        "topic",
-        RedisAddress("nowhere"),
-        10_000,
-        10_000,
-        str(tmp_path / "checkpoint"),
-        str(tmp_path / "progress.jsonl"),
-        str(private / "crash"),
-        "default",
-    )
+    config = placed(tmp_path, crash_path=str(private / "crash"))
     real = ProcessEngine(manifest, config, logs=tmp_path, evidence=tmp_path / "evidence", private=private, env={})
     real.start()
     yield real

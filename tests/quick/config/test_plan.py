@@ -216,13 +216,6 @@ def test_every_number_of_a_profile_has_its_bounds():
     assert numbers == set(plan.PROFILE_NUMBERS)
 
 
-@pytest.mark.parametrize("name", sorted(plan.scenarios()))
-def test_every_shipped_scenario_resolves(name):
-    _, keys = plan.read_scenario(name)
-
-    assert resolve(scenario=keys).tape.servers == 10
-
-
 @pytest.mark.parametrize("text", ["rate = ", "\xff\xfe"])
 def test_a_scenario_that_is_not_toml_is_refused(tmp_path, text):
     path = tmp_path / "mine.toml"

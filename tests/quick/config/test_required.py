@@ -43,11 +43,18 @@ ABOUT_NOTHING_ELSE = {
 }
 
 
-def test_each_shipped_scenario_says_what_it_is_about_and_can_have_it():
-    assert {*WITHOUT, *ABOUT_NOTHING_ELSE} == {*plan.scenarios()}
-    for name in plan.scenarios():
-        spec, _ = plan.resolve(*plan.read_scenario(name), {}, load)
+@pytest.fixture(scope="module")
+def shipped():
+    """The keys of each shipped scenario."""
+    return {name: plan.read_scenario(name)[1] for name in plan.scenarios()}
+
+
+def test_each_shipped_scenario_resolves_and_says_what_it_is_about_and_can_have_it(shipped):
+    assert {*WITHOUT, *ABOUT_NOTHING_ELSE} == {*shipped}
+    for name, keys in shipped.items():
+        spec, _ = plan.resolve(name, keys, {}, load)
         assert bool(spec.requires) == (name in WITHOUT), name
+        assert spec.tape.servers == 10, name
 
 
 @pytest.mark.parametrize("scenario", WITHOUT)
@@ -60,8 +67,8 @@ def test_a_scenario_without_what_it_is_about_is_refused(scenario):
     assert said in str(refused.value)
 
 
-def test_each_requirement_is_one_of_a_shipped_scenario():
-    named = {name for scenario in plan.scenarios() for name in plan.read_scenario(scenario)[1].get("requires", ())}
+def test_each_requirement_is_one_of_a_shipped_scenario(shipped):
+    named = {name for keys in shipped.values() for name in keys.get("requires", ())}
 
     assert {*WHAT} == {*POSSIBLE} == {*get_args(Required)} == named
     assert {*MET} < named

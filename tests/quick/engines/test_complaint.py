@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from harness.engines import complaint
-from harness.engines.config import EngineConfig
 from harness.engines.own_logs import OwnLogs
 from harness.engines.process import ProcessEngine
-from harness.model import EngineManifest, KafkaAddress, RedisAddress, SinkClaim
+from harness.model import EngineManifest, SinkClaim
 from harness.services.logs import HEAD_BYTES, MOST_BYTES, Log, copy_end
 from harness.util.wait import wait_until
+from tests.quick.cases import placed
 
 LOGS = Path(__file__).parents[1] / "logs"  # as engines wrote them, whole
 
@@ -333,19 +333,7 @@ def test_an_engine_that_logs_elsewhere_has_its_exception_shown_from_there_and_co
 def started(manifest, folder):
     for name in ("private", "evidence"):
         (folder / name).mkdir()
-    config = EngineConfig(
-        run="r",
-        kafka=KafkaAddress("127.0.0.1:1"),
-        topic="t",
-        redis=RedisAddress("redis://127.0.0.1:1"),
-        window_ms=1000,
-        watermark_ms=1000,
-        checkpoint=str(folder / "checkpoint"),
-        progress_path=str(folder / "progress.jsonl"),
-        crash_path=str(folder / "crash"),
-        sink="s",
-        partitions=1,
-    )
+    config = placed(folder)
     folders = {"logs": folder / "logs", "evidence": folder / "evidence", "private": folder / "private"}
     engine = ProcessEngine(manifest, config, env=dict(os.environ), **folders)
     engine.start()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from harness.engines import environments, shipped
-from harness.engines.config import EngineConfig
 from harness.engines.manifest import load, program_of
 from harness.engines.process import argv_of
 from harness.engines.shipped import SHIPPED, job_path, workloads_of
 from harness.model import EngineManifest, KafkaAddress, RedisAddress, UsageError
+from tests.quick.cases import RUN_CONFIG
 
 GOOD = """
 id = "mine"
@@ -300,19 +300,7 @@ def test_a_manifest_that_is_not_text_is_refused(tmp_path):
 
 def test_the_orders_are_for_the_owner_only_and_their_secrets_are_not_printed(tmp_path):
     kafka = KafkaAddress("localhost:1", java={"sasl.jaas.config": "hidden"}, librdkafka={"sasl.password": "hidden"})
-    config = EngineConfig(
-        run="r",
-        kafka=kafka,
-        topic="t",
-        redis=RedisAddress("redis://:hidden@localhost:1/0"),
-        window_ms=10_000,
-        watermark_ms=10_000,
-        checkpoint="c",
-        progress_path="p",
-        crash_path="x",
-        sink="default",
-        jars=("a.jar",),
-    )
+    config = replace(RUN_CONFIG, kafka=kafka, redis=RedisAddress("redis://:hidden@localhost:1/0"), jars=("a.jar",))
     (tmp_path / "engine.json").touch(0o644)
 
     path = config.write(tmp_path)

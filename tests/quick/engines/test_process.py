@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from harness.engines import fake
-from harness.engines.config import EngineConfig
 from harness.engines.job import Surroundings
 from harness.engines.manifest import load
 from harness.engines.process import OTHER_ENGINES, ProcessEngine, environment_of, injected
 from harness.install.archives import AOT_CACHE, CLASS_DATA
-from harness.model import EngineManifest, KafkaAddress, RedisAddress
+from harness.model import EngineManifest
 from harness.services import children
 from harness.util.wait import wait_until
+from tests.quick.cases import RUN_CONFIG
 
 PYTHON = Path("/ours/bin/python")
 THEIRS = replace(fake.MANIFEST, id="theirs", shipped=False, command=("spark-submit", "job.py", "{config}"))
@@ -33,19 +33,7 @@ wait
 
 
 def engine_of(manifest: EngineManifest, folder: Path, java_options: tuple[str, ...] = ()) -> ProcessEngine:
-    config = EngineConfig(
-        run="r",
-        kafka=KafkaAddress("k:1"),
-        topic="t",
-        redis=RedisAddress("redis://r/0"),
-        window_ms=1,
-        watermark_ms=1,
-        checkpoint="",
-        progress_path="p",
-        crash_path="c",
-        sink=manifest.sinks[0].name,
-        java_options=java_options,
-    )
+    config = replace(RUN_CONFIG, sink=manifest.sinks[0].name, java_options=java_options)
     return ProcessEngine(manifest, config, logs=folder, evidence=folder, private=folder, env={})
 
 

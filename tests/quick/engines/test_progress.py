@@ -76,20 +76,20 @@ GARBAGE = [
 ]
 
 
-@pytest.mark.parametrize("garbage", GARBAGE, ids=map(str, range(len(GARBAGE))))
-def test_a_line_that_is_no_progress_is_counted_and_named(tmp_path, garbage):
+def test_a_line_that_is_no_progress_is_counted_and_named(tmp_path):
     path = tmp_path / "progress.jsonl"
-    path.write_bytes(line(1) + garbage + b"\n" + line(2))
-    progress = ProgressFile(path)
+    for garbage in GARBAGE:
+        path.write_bytes(line(1) + garbage + b"\n" + line(2))
+        progress = ProgressFile(path)
 
-    newest = progress.newest()
+        newest = progress.newest()
 
-    assert newest is not None
-    assert newest.batch == 2
-    assert newest.offsets == {0: 3}
-    [note] = progress.notes()
-    assert "1 line of progress.jsonl" in note
-    assert "line 2" in note
+        assert newest is not None, garbage[:80]
+        assert newest.batch == 2, garbage[:80]
+        assert newest.offsets == {0: 3}, garbage[:80]
+        [note] = progress.notes()
+        assert "1 line of progress.jsonl" in note, garbage[:80]
+        assert "line 2" in note, garbage[:80]
 
 
 def test_a_job_that_was_killed_in_a_line_loses_only_that_line(tmp_path):
@@ -110,11 +110,11 @@ def written(folder: Path, content: bytes) -> Store:
     return Store(folder)
 
 
-@pytest.mark.parametrize("garbage", GARBAGE, ids=map(str, range(len(GARBAGE))))
-def test_a_line_that_does_not_count_while_the_run_goes_on_does_not_count_afterwards(tmp_path, garbage):
-    store = written(tmp_path, line(1) + garbage + b"\n" + line(2))
+def test_a_line_that_does_not_count_while_the_run_goes_on_does_not_count_afterwards(tmp_path):
+    for garbage in GARBAGE:
+        store = written(tmp_path, line(1) + garbage + b"\n" + line(2))
 
-    assert [each.batch for each in progress_curve.read_progress(store)] == [1, 2]
+        assert [each.batch for each in progress_curve.read_progress(store)] == [1, 2], garbage[:80]
 
 
 def test_numbers_in_quotes_are_numbers_before_and_after(tmp_path):

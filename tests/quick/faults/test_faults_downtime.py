@@ -14,7 +14,6 @@ import pytest
 
 from harness.engines.base import Member, Reached
 from harness.engines.complaint import most_telling
-from harness.engines.config import EngineConfig
 from harness.engines.process import ProcessEngine
 from harness.engines.spark.checkpoint import numbers
 from harness.faults import checkpoint, registry
@@ -22,9 +21,9 @@ from harness.faults.base import Fault
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
 from harness.judging.lateness import watermarks_ms
-from harness.model import EngineManifest, KafkaAddress, LastWords, Progress, RedisAddress, SinkClaim
+from harness.model import EngineManifest, LastWords, Progress, SinkClaim
 from harness.services import small_disk
-from tests.quick.cases import SPEC
+from tests.quick.cases import SPEC, placed
 from tests.quick.engines.test_checkpoint import make, offsets_file
 from tests.quick.faults.test_faults import TOTAL, ScriptedEngine, report_of
 
@@ -562,10 +561,7 @@ def test_an_engine_that_was_edited_tells_no_progress_that_it_lost(tmp_path):
     live = make(tmp_path / "cp", [0, 0, 0, 0])
     path = tmp_path / "progress.jsonl"
     path.write_text(json.dumps({"at": 1, "batch": 3, "rows": 1, "offsets": {"0": 40}}) + "\n")
-    kafka, redis = KafkaAddress("127.0.0.1:1"), RedisAddress("redis://127.0.0.1:1/0")
-    config = EngineConfig(
-        "run", kafka, "topic", redis, 10_000, 10_000, str(live), str(path), str(tmp_path / "c"), "absolute"
-    )
+    config = placed(tmp_path, checkpoint=str(live), sink="absolute")
     folders = {"logs": tmp_path, "evidence": tmp_path / "evidence", "private": tmp_path}
     manifest = replace(SPARK, command=("true", "{config}"))
     engine = ProcessEngine(manifest, config, **folders, env={})
@@ -597,12 +593,10 @@ def test_an_engine_that_was_edited_tells_no_progress_that_it_lost(tmp_path):
 
 
 def test_orders_are_changed_in_the_file_that_the_next_start_reads(tmp_path):
-    kafka, redis = KafkaAddress("127.0.0.1:1"), RedisAddress("redis://127.0.0.1:1/0")
-    config = EngineConfig(
-        "run", kafka, "topic", redis, 10_000, 10_000, str(tmp_path), "p", str(tmp_path / "c"), "absolute"
-    )
     folders = {"logs": tmp_path, "evidence": tmp_path / "evidence", "private": tmp_path}
-    engine = ProcessEngine(replace(SPARK, command=("true", "{config}")), config, **folders, env={})
+    engine = ProcessEngine(
+        replace(SPARK, command=("true", "{config}")), placed(tmp_path, sink="absolute"), **folders, env={}
+    )
 
     engine.change({"sink": "fenced", "options": {"a": "b"}})
 

@@ -25,14 +25,13 @@ from harness.model import (
     KafkaAddress,
     Outcome,
     Progress,
-    SinkClaim,
     UsageError,
 )
 from harness.selftest.by_hand import ledger
-from tests.quick.cases import SPEC, case, events
+from tests.quick.cases import SCRIPTED, SPEC, case, events
 from tests.quick.faults.test_faults import ScriptedEngine
 
-MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = SCRIPTED
 TOTAL = 1000
 ABORT_MARKER = 1
 

@@ -14,12 +14,12 @@ import redis as redis_py
 from harness.faults.redis import ASIDE, KINDS, Kill
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Field, Moment
-from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
+from harness.model import KafkaAddress, UsageError
 from harness.services.redis import CLIENT_NAME
-from tests.quick.cases import SPEC
+from tests.quick.cases import SCRIPTED, SPEC
 from tests.quick.faults.test_faults import ScriptedEngine
 
-MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = SCRIPTED
 ENGINE: Any = ScriptedEngine()
 CAMPAIGNS = ("a", "b", "c")
 TABLE = {"campaigns": "all of them", "ad": "a"}

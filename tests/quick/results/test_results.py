@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from harness.engines.template import numbers_of
 from harness.evidence.checksums import PREFIX, Checksum
 from harness.evidence.observed import Observed
-from harness.model import EngineManifest, KafkaAddress, SinkClaim, UsageError
+from harness.model import KafkaAddress, UsageError
 from harness.results.base import ResultLocation, by_key, patterns_of_keys, window_start
 from harness.results.command import row_of
 from harness.results.redis_scan import (
@@ -39,6 +39,7 @@ from harness.results.yahoo import translated
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
 from harness.util.texts import SHOWN, readable, shown
+from tests.quick.cases import ANY
 from workloads.cells import Codes
 
 NAMES = [str(uuid.UUID(int=number)) for number in range(3)]
@@ -46,7 +47,7 @@ CODES = Codes()
 cell_at = CODES.one
 INDEX = {name: number for number, name in enumerate(NAMES)}
 WINDOW_MS, LENGTH_MS = 10_000, 30_000  # windows that overlap
-MANIFEST = EngineManifest("any", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "none"),))
+MANIFEST = ANY
 ODD_NUMBERS = ("007", "-0", "+5", " 5", "5 ", "5\n", "1_000", "5.0", "1e3", "0x5", "", "-", "٣", "五", "²", "9" * 5000)
 TOO_LARGE = (str(1 << 63), str(-(1 << 63) - 1), "9" * 19, "-" + "9" * 19, "1" + "0" * 19)
 

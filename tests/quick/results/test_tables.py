@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from harness.model import EngineManifest, KafkaAddress, SinkClaim
+from harness.model import KafkaAddress
 from harness.results import iceberg, iceberg_merge, table_files
 from harness.results.base import ResultLocation
 from harness.results.columns import Columns, number_of
@@ -24,19 +24,12 @@ from harness.results.parquet import Parquet
 from harness.results.redis_scan import HASH, NO_RESULT, Row, UnreadableError
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
+from tests.quick.cases import ANY
 from workloads.base import NULL
 from workloads.text_values import text_value
 
 NAMES = ["a", "b"]
-MANIFEST = EngineManifest(
-    "any",
-    ("x",),
-    ".",
-    shipped=False,
-    sinks=(SinkClaim("default", "keep", "none"),),
-    results="parquet:counts",
-    columns={"campaign": "id", "opens": "since", "count": "views"},
-)
+MANIFEST = replace(ANY, results="parquet:counts", columns={"campaign": "id", "opens": "since", "count": "views"})
 RIDES = [{"city": "Ulm", "value": "trips"}, {"city": "Ulm", "value": "max"}, {"city": "Bonn", "value": "trips"}]
 
 

@@ -37,21 +37,23 @@ def of(kind: type[Exception]) -> Exception:
     return kind("too bad")
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda each: f"{each.__module__}.{each.__name__}")
-def test_each_class_of_both_clients_has_a_sentence(kind):
-    said = command_end.known(of(kind))
+def test_each_class_of_both_clients_has_a_sentence():
+    for kind in CLASSES:
+        said = command_end.known(of(kind))
 
-    assert not isinstance(said, UnexpectedError)
-    assert "To try: " in str(said)
-    assert "report a bug" not in str(said)
+        assert not isinstance(said, UnexpectedError), kind
+        assert "To try: " in str(said), kind
+        assert "report a bug" not in str(said), kind
+    assert len(CLASSES) > 100
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_each_error_of_librdkafka_has_its_name_and_number(number):
-    error = KafkaError(number)
-    said = str(command_end.known(KafkaException(error)))
-    assert error.name() in said
-    assert number < 0 or f"error {number}:" in said
+def test_each_error_of_librdkafka_has_its_name_and_number():
+    for number in NUMBERS:
+        error = KafkaError(number)
+        said = str(command_end.known(KafkaException(error)))
+        assert error.name() in said
+        assert number < 0 or f"error {number}:" in said
+    assert len(NUMBERS) > 100
 
 
 @pytest.mark.parametrize(

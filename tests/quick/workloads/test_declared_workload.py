@@ -20,7 +20,6 @@ from generators.profiles import steady
 from generators.schedule import Schedule
 from harness.evidence.ledger import Ledger
 from harness.judging.facts import by_the_tape
-from harness.judging.judge import conclude
 from harness.kafka_log.recount import columns_of
 from harness.model import FaultSpec, RunSpec, TapeSpec, UsageError
 from harness.selftest import payments
@@ -487,16 +486,6 @@ def test_a_declared_workload_is_chosen_by_its_folder(tmp_path):
         chosen("nosuch")
     with pytest.raises(UsageError, match=r"There is no workload\.toml in .*nowhere"):
         chosen(str(tmp_path / "nowhere"))
-
-
-def test_planted_mistakes_of_payments_name_merchants_and_events():
-    assert payments.planted()[0][0] == "payments, all of them right"
-    wrongs = [(name, case) for name, case in payments.planted()[1:] if name != "payments that are all paid back"]
-    for name, case in wrongs:
-        wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
-
-        assert wrong, name
-        assert all("of merchant " in witness.cell and witness.event_ids for witness in wrong), name
 
 
 def test_the_strip_of_cells_calls_a_wrong_sum_a_wrong_value_and_columns_by_their_values():

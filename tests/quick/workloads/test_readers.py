@@ -1,4 +1,4 @@
-"""Distinct articles in windows of 60 and 28 slides: all ways to the answer agree, and planted mistakes name events."""
+"""Distinct articles in windows of 60 and 28 slides: all ways to the answer agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from redis.client import Pipeline
 
 from harness.evidence.observed import folded
-from harness.judging.judge import conclude
 from harness.selftest import readers as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import events, in_cells, of_question
@@ -130,16 +129,6 @@ def test_records_that_are_no_reads_are_left_out():
         job.add(value)
 
     assert (job.unusable, dict(job.of)) == (5, {})
-
-
-@pytest.mark.parametrize("made", [planted.planted, planted.of_a_week], ids=WINDOWS)
-def test_planted_mistakes_name_readers_and_events(made):
-    """They are made in here, since DuckDB folds them: who only collects the tests need not wait for it."""
-    for name, case in made():
-        wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
-
-        assert bool(wrong) is not name.endswith(" right"), name
-        assert all(" of reader " in each.cell and each.event_ids for each in wrong), name
 
 
 @pytest.mark.parametrize("workload", WINDOWS)

@@ -18,12 +18,9 @@ from hypothesis.stateful import invariant, rule
 from redis.client import Pipeline
 
 from harness.evidence.observed import NamedLate, folded
-from harness.judging.judge import conclude
 from harness.judging.lateness import CountedLog
 from harness.selftest import late_reads as planted
 from harness.selftest.by_hand import EPOCH_MS
-from harness.selftest.drive import expected
-from harness.selftest.report import words_of
 from harness.util.seeded_draws import Lane, between
 from tests.quick.workloads.crashes import NOTHING_PLANNED, PLANNED, BatchesUnderCrashes
 from tests.quick.workloads.test_enrichment import OneUser
@@ -403,14 +400,3 @@ def test_the_state_of_spark_says_what_the_second_way_says_and_is_gone_in_the_end
     assert {cell: count for cell, count in shown.items() if count} == by_arithmetic(in_order, watermark_ms)
     assert [one.batch([], FAR_MS + ASIDE_MS) for one in known.values()] == [[]] * SECTIONS
     assert {one.handle.state for one in known.values()} == {None}
-
-
-def test_planted_mistakes_have_the_names_that_the_matrix_gives_them():
-    assert {name: words_of(conclude(case)) for name, case in planted.planted()} == expected()["late_reads"]
-
-
-def test_planted_mistakes_name_the_policy_and_the_events():
-    for name, case in planted.planted():
-        wrong = [witness for check in conclude(case).checks for witness in check.witnesses]
-
-        assert all("policy " in each.cell and "part " in each.cell and each.event_ids for each in wrong), name

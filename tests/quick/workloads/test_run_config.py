@@ -7,23 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from harness.engines.config import EngineConfig
 from harness.model import KafkaAddress, RedisAddress
+from tests.quick.cases import RUN_CONFIG
 from workloads.ad_impressions.jobs import question
 from workloads.jobs import run_config
 
-EARLY = EngineConfig(
-    run="run",
-    kafka=KafkaAddress(""),
-    topic="topic",
-    redis=RedisAddress(""),
-    window_ms=10_000,
-    watermark_ms=10_000,
-    checkpoint="",
-    progress_path="",
-    crash_path="",
-    sink="absolute",
-)
+EARLY = replace(RUN_CONFIG, kafka=KafkaAddress(""), redis=RedisAddress(""))
 TOLD = replace(EARLY, kafka=KafkaAddress("127.0.0.1:9"), redis=RedisAddress("redis://127.0.0.1:8/0", prefix="team:"))
 
 
