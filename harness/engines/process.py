@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import complaint, yahoo_conf
-from harness.engines.base import Member, Reached, RestartOffsets
+from harness.engines.base import Member, Reached, RestartOffsets, Workers
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of, members_of_cluster
-from harness.engines.flink import kept_checkpoint
+from harness.engines.flink import kept_checkpoint, restarts
+from harness.engines.flink.task_managers import TaskManagers
 from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
@@ -121,7 +122,10 @@ class ProcessEngine:
         self._ends: list[str] = []  # anything unusual about its ends
         self._executors = ""  # what a cluster of the user has proven
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
-        self.cluster = self._make_cluster(workers_of_master(config.master))
+        self._standalone: StandaloneCluster | None = None
+        self._task_managers: TaskManagers | None = None
+        if workers := workers_of_master(config.master):
+            self._make_cluster(workers)
 
     @property
     def pid(self) -> int | None:
@@ -131,7 +135,11 @@ class ProcessEngine:
     def pids(self) -> tuple[int, ...]:
         """Return the root processes of the newest start and of its cluster."""
         own = (self._child.pid,) if self._child else ()
-        return (*own, *(self.cluster.pids() if self.cluster else ()))
+        return (*own, *(self._standalone.pids() if self._standalone else ()))
+
+    @property
+    def cluster(self) -> Workers | None:
+        return self._standalone or self._task_managers
 
     @property
     def checkpoint(self) -> Path | None:
@@ -139,8 +147,10 @@ class ProcessEngine:
         return _local_folder(self.config.checkpoint)
 
     def start(self) -> None:
-        if self.cluster and not self.cluster.children():
-            self.change({"master": self.cluster.start()})
+        if self._standalone and not self._standalone.children():
+            self.change({"master": self._standalone.start()})
+        if self._task_managers:
+            self._task_managers.prepare()
         self.starts += 1
         self._child = self._spawn(f"engine-{self.starts}", self._argv)
 
@@ -244,7 +254,7 @@ class ProcessEngine:
     def notes(self) -> tuple[str, ...]:
         odd = (child.note for child in self._children if child.note)
         proven = filter(None, [self._executors])
-        lost = losses.in_words(self._logged()) if self.manifest.on_spark else ()
+        lost = (losses if self.manifest.on_spark else restarts).in_words(self._logged())
         return (*proven, *lost, *self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
 
     def _logged(self) -> Iterator[str]:
@@ -265,8 +275,8 @@ class ProcessEngine:
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the other services must still be closed
             self._ends.append(f"it still runs after SIGKILL: {error}")
-        if self.cluster:
-            self.cluster.stop()
+        if self._standalone:
+            self._standalone.stop()
         self._own_logs.copy(self._logs)
         self._kept.copy()
 
@@ -347,10 +357,10 @@ class ProcessEngine:
 
     def members(self) -> tuple[Member, ...]:
         own = members_of(self._child) if self._child else ()
-        return (*own, *members_of_cluster(self.cluster.children())) if self.cluster else own
+        return (*own, *members_of_cluster(self._standalone.children())) if self._standalone else own
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
-        for child in (self._started(), *(self.cluster.children() if self.cluster else ())):
+        for child in (self._started(), *(self._standalone.children() if self._standalone else ())):
             child.signal_group(number, pids)
 
     def detach(self) -> Driver:
@@ -412,11 +422,12 @@ class ProcessEngine:
             return newest is not None and newest.batch >= batch
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
 
-    def _make_cluster(self, workers: int) -> StandaloneCluster | None:
-        if not workers:
-            return None
-        home, folder = home_of(self._surroundings.python), self._private / CLUSTER
-        return StandaloneCluster(workers, home, folder, self._logs, self._env)
+    def _make_cluster(self, workers: int) -> None:
+        if self.manifest.on_task_managers:
+            self._task_managers = TaskManagers(workers, self._private, self.members)
+        else:
+            home, folder = home_of(self._surroundings.python), self._private / CLUSTER
+            self._standalone = StandaloneCluster(workers, home, folder, self._logs, self._env)
 
     def _argv_with(self, config: Path) -> list[str]:
         return argv_of(self.manifest, self.manifest.command, config, self._surroundings)

@@ -109,6 +109,8 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"cluster": 2, "backfill": "spark-batch"}, ["backfill", "executors of cluster[2]"]),
         ({"cluster": 2, "master": "local[2]"}, ["cluster = 2", "master = 'local[2]'", "Leave one of them out"]),
         ({"cluster": 2, "engine": "reference"}, ["cluster is one of Spark", "reference"]),
+        ({"cluster": 5, "engine": "flink-standalone"}, ["cluster = 5", "--partitions 5"]),
+        ({"master": "local[2]", "engine": "flink-standalone"}, ["master = 'local[2]'", "--cluster 2"]),
         ({"bind": "127.0.0.1:5557"}, ["bind = '127.0.0.1:5557'", "also say how many, with --workers N"]),
         ({"workers": 0}, ["workers = 0", "from 1 to 256"]),
         ({"workers": 12}, ["workers = 12", "11 ad servers", "Give at most 11"]),
