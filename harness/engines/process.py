@@ -32,6 +32,7 @@ from harness.engines.shipped import job_path
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import executors, forgotten, losses, states
 from harness.engines.spark.standalone import StandaloneCluster, home_of
+from harness.host.quota import Quota
 from harness.install import archives
 from harness.install.origin import ROOT
 from harness.model import (
@@ -82,7 +83,7 @@ class ProcessEngine:
 
     `logs` gets one log per start, `evidence` (a folder in the run) the copies of a checkpoint, `private` (readable by
     its owner only, outside of the run's directory) the config, which may hold passwords. `env` is added to ours:
-    JAVA_HOME, for example. `cores` are those that it may use; none: all.
+    JAVA_HOME, for example. `cores` are those that it may use; none: all. `quota` limits it to a part of them.
     """
 
     def __init__(
@@ -96,9 +97,10 @@ class ProcessEngine:
         env: Mapping[str, str],
         surroundings: Surroundings = OURS,
         cores: frozenset[int] = frozenset(),
+        quota: Quota | None = None,
     ) -> None:
         self.manifest = manifest
-        self._cores = cores
+        self._cores, self._quota = cores, quota
         self.config = config  # of its next start
         self._logs = logs
         self._private = private
@@ -253,7 +255,7 @@ class ProcessEngine:
 
     def notes(self) -> tuple[str, ...]:
         odd = (child.note for child in self._children if child.note)
-        proven = filter(None, [self._executors])
+        proven = filter(None, [self._executors, self._quota.in_words() if self._quota else ""])
         lost = (losses if self.manifest.on_spark else restarts).in_words(self._logged())
         return (*proven, *lost, *self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
 
@@ -277,6 +279,8 @@ class ProcessEngine:
             self._ends.append(f"it still runs after SIGKILL: {error}")
         if self._standalone:
             self._standalone.stop()
+        if self._quota:
+            self._quota.remove()
         self._own_logs.copy(self._logs)
         self._kept.copy()
 
@@ -434,7 +438,8 @@ class ProcessEngine:
 
     def _spawn(self, name: str, argv: list[str]) -> Child:
         log, home = self._logs / f"{name}.log", Path(self.manifest.home)
-        child = spawn(argv, name=name, log=log, env=self._env, cwd=home, cores=self._cores)
+        group = self._quota.group if self._quota else None
+        child = spawn(argv, name=name, log=log, env=self._env, cwd=home, cores=self._cores, group=group)
         self._children.append(child)
         return child
 

@@ -95,6 +95,9 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"kafka_config": "x.properties"}, ["--kafka"]),
         ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
         ({"master": "local[0]"}, ["master = 'local[0]'", "local[N]"]),
+        ({"cores": 0.05}, ["cores = 0.05", "such as 2, 0.5 or 1.5"]),
+        ({"cores": "1.234"}, ["cores = '1.234'", "such as 2, 0.5 or 1.5"]),
+        ({"cores": 1, "cluster": 2}, ["cores = 1", "as large as its number of workers"]),
         ({"master": "local-cluster[2,1]"}, ["local-cluster[2,1]", "local-cluster[WORKERS,CORES,MIB]"]),
         ({"master": "locally"}, ["master = 'locally'"]),
         (
@@ -295,3 +298,10 @@ def test_a_run_is_named_by_its_scenario_and_by_the_workload_that_a_user_declared
     spec = replace(RUN, tape=replace(RUN.tape, workload="mine"), declared_in=declared_in, scenario=scenario)
 
     assert spec.title == title
+
+
+@pytest.mark.parametrize(("given", "cores"), [("2", 2), (2.0, 2), ("0.5", 0.5), (1.25, 1.25), (0, 0)])
+def test_a_whole_number_of_cores_stays_whole(given, cores):
+    found = resolve({"cores": given}).cores
+
+    assert (found, type(found)) == (cores, type(cores))
