@@ -471,7 +471,8 @@ KEYS: dict[str, Key] = {
         "none",
         group="engine",
         example="cluster = 2",
-        more="Instead of `master`. They listen on this machine only; an embedded Kafka gets three brokers.",
+        more="Instead of `master`. They listen on this machine only; an embedded Kafka gets three brokers. With "
+        "`flink-standalone` it is a JobManager, and so many TaskManagers with a slot each.",
     ),
     "checkpoint": Key(
         _text("FOLDER"),

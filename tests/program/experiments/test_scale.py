@@ -103,7 +103,7 @@ def test_executors_are_workers_of_a_cluster_of_each_run(runs, tmp_path):
     assert (told["unit"], told["cost"]["sentence"]) == ("executor", "COST is 2 executors")
     page = scale_page.page_of(scaled.read(Folder(path)))
     assert page.title == "How spark scales with executors"
-    assert page.sections[0].tables[0].header[1] == "executors"
+    assert page.sections[0].tables[0].columns[1] == "executors"
     assert "Kafka has three brokers here" in page.sections[0].text[0]
     assert "--executors 1,2,4" in page.sections[-1].code[0]
     before = found(tmp_path).asked
