@@ -68,7 +68,7 @@ class TaskManagers:
         self.size -= 1
         self._write()
         return (
-            f"the job was told to run {many(self.size, 'TaskManager')}, so that it ends worker {number} in order "
+            f"the job was asked to run {many(self.size, 'TaskManager')}, so that it ends worker {number} in order "
             f"(processes {', '.join(map(str, pids)) or 'none'})"
         )
 

@@ -23,7 +23,7 @@ FILE = "task-managers.json"  # beside the run config, of a run with --cluster
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the run asks of its cluster."""
+    """The size that the run asks for, and the port that it will ask."""
 
     workers: int  # TaskManagers
     rest_port: int  # of the JobManager
