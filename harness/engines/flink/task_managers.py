@@ -41,14 +41,17 @@ class TaskManagers:
         self._write()
 
     def seen(self) -> ClusterState | None:
-        """Ask the JobManager; None if it does not answer."""
+        """Ask the JobManager; None if it does not answer. While it rescales a job, that has the parallelism that was
+        asked for, and does not run.
+        """
         try:
             overview = self._answer("overview")
-            jobs = [each["jid"] for each in self._answer("jobs/overview")["jobs"] if each["state"] == RUNNING]
-            widths = [vertex["parallelism"] for job in jobs for vertex in self._answer(f"jobs/{job}")["vertices"]]
+            jobs = [self._answer(f"jobs/{each['jid']}") for each in self._answer("jobs/overview")["jobs"]]
+            running = [each for each in jobs if each["state"] == RUNNING]
+            widths = [vertex["parallelism"] for job in running for vertex in job["vertices"]]
         except (OSError, http.client.HTTPException, ValueError, KeyError):
             return None
-        return ClusterState(True, overview["taskmanagers"], len(jobs), max(widths, default=0))
+        return ClusterState(True, overview["taskmanagers"], len(running), max(widths, default=0))
 
     def worker_pids(self, number: int) -> tuple[int, ...]:
         """Return the JVM of a TaskManager, and the processes below it."""

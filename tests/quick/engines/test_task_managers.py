@@ -28,8 +28,9 @@ def answers():
     """What the JobManager answers, by path."""
     return {
         "/overview": {"taskmanagers": 2},
-        "/jobs/overview": {"jobs": [{"jid": "a", "state": "RUNNING"}, {"jid": "b", "state": "FAILED"}]},
-        "/jobs/a": {"vertices": [{"parallelism": 1}, {"parallelism": 2}]},
+        "/jobs/overview": {"jobs": [{"jid": "a"}, {"jid": "b"}]},
+        "/jobs/a": {"state": "RUNNING", "vertices": [{"parallelism": 1}, {"parallelism": 2}]},
+        "/jobs/b": {"state": "FAILED", "vertices": [{"parallelism": 4}]},
     }
 
 
@@ -70,7 +71,7 @@ def test_the_job_reads_how_many_run_and_where_rest_listens(tmp_path, managers):
 
 def test_what_the_job_manager_reports(managers, answers):
     assert managers.seen() == ClusterState(serves=True, workers=2, applications=1, parallelism=2)
-    answers["/jobs/overview"] = {"jobs": [{"jid": "a", "state": "RESTARTING"}]}
+    answers["/jobs/a"] |= {"state": "CREATED"}
     assert managers.seen() == ClusterState(serves=True, workers=2, applications=0, parallelism=0)
     del answers["/jobs/overview"]
     assert managers.seen() is None
