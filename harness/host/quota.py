@@ -50,8 +50,10 @@ class Quota:
         there, stopped = self._stopped
         if not there:
             return ""
-        share = f"{stopped:,} of {many(there, 'period')} of {PERIOD_US // 1000} ms"
-        return f"its quota of {self._cores:g} cores stopped all of its threads for the rest of {share}"
+        length = f"{many(there, 'period')} of {PERIOD_US // 1000} ms"
+        if not stopped:
+            return f"its quota of {self._cores:g} cores never stopped it, in {length}"
+        return f"its quota of {self._cores:g} cores stopped all of its threads for the rest of {stopped:,} of {length}"
 
 
 def is_part(cores: float) -> bool:
