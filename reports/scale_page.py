@@ -1,4 +1,4 @@
-"""The page of an engine on several numbers of cores: one picture, one table, and what can't be concluded."""
+"""The page of an engine on several numbers of cores or executors: a picture, a table, and what can't be concluded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.experiments.folder import Folder
-from harness.experiments.scale import KIND, SCENARIO, Scaled, cores_in_words
+from harness.experiments.scale import KIND, SCENARIO, Scaled, ScaleRequest, in_words, unit_of, whole
 from harness.experiments.scaling_law import Estimate
 from reports import scaled
 from reports.exports import experiment
@@ -20,6 +20,12 @@ from reports.scaled import Record
 from reports.sections import every_run, fairness, reproduce
 
 STEPS = 60  # of the drawn curve
+QUOTA = (
+    "A part of a core is a CPU quota, as a container has one: in each period of 100 ms the engine runs at full speed "
+    "until it has used its share, and then stands still with all of its threads. So the rate is a mean over pauses. It "
+    "says nothing of what more cores do, and no law is fitted to it. The latency of these runs includes the pauses. A "
+    "note on the page of each run says in how many periods the quota stopped it."
+)
 
 
 def write(folder: Folder) -> Page:
@@ -34,10 +40,10 @@ def page_of(record: Record) -> Page:
     found = record.found
     begun = f", {record.folder.begun}" if record.folder.begun else ""
     rounds = "one round" if found.asked.settings.rounds == 1 else f"{found.asked.settings.rounds} rounds"
-    listed = ", ".join(map(str, found.asked.cores))
+    unit, listed = f"{found.asked.unit}s", ", ".join(f"{each:g}" for each in found.asked.cores)
     return Page(
-        title=f"How {found.asked.engine} scales with cores",
-        subtitle=f"{listed} cores; {rounds} from seed {found.asked.seed}{begun}",
+        title=f"How {found.asked.engine} scales with {unit}",
+        subtitle=f"{listed} {unit}; {rounds} from seed {found.asked.seed}{begun}",
         outcome=found.outcome,
         sentence=f"{found.sentence[:1].upper()}{found.sentence[1:]}.",
         facts=tuple(f"{each[:1].upper()}{each[1:]}." for each in found.notes()),
@@ -45,7 +51,7 @@ def page_of(record: Record) -> Page:
         withheld="" if found.rates else "no run has a rate that may be shown",
         sections=(
             *_curve(found),
-            every_run.section(found.done, "cores", lambda case: str(case.cores)),
+            every_run.section(found.done, unit, lambda case: f"{case.cores:g}"),
             fairness.machine(record.environment),
             Section(
                 "reproduce",
@@ -58,28 +64,31 @@ def page_of(record: Record) -> Page:
 
 
 def _curve(found: Scaled) -> Iterator[Section]:
+    title = f"Rate against {found.asked.unit}s"
     if not found.rates:
-        yield Section("scaling", "Rate against cores", missing=("no run has a rate that may be shown.",))
+        yield Section("scaling", title, missing=("no run has a rate that may be shown.",))
         return
     drawn = Scaling(
         found.asked.engine,
+        found.asked.unit,
         means=[_mark(each.cores, each.rate) for each in found.points],
         runs=[(cores, value) for cores, values in found.rates.items() for value in values],
         curve=[*_drawn(found)],
         reference=_mark(1, found.reference.rate) if found.reference else None,
     )
-    alt = f"rate of {found.asked.engine} against its cores: " + "; ".join(
-        f"{each.cores}: {scaled.rate(each.rate)}" for each in found.points
+    alt = f"rate of {found.asked.engine} against its {found.asked.unit}s: " + "; ".join(
+        f"{each.cores:g}: {scaled.rate(each.rate)}" for each in found.points
     )
     yield Section(
         "scaling",
-        "Rate against cores",
+        title,
         picture=picture("scaling", alt, lambda sheet: scaling.draw(drawn, sheet)),
         text=(
             "Each run freezes the engine during the load, thaws it, and measures how many events a second it then "
             "processes, until its backlog is done. Its sustainable rate is below that. CPU-s/M: CPU seconds of the "
-            "engine per million events meanwhile. The engine is pinned to its cores. Kafka and Redis run on all, so "
-            "that an engine on all cores of the machine shares them. The reference is a single process on one core.",
+            f"engine per million events meanwhile. {_given(found.asked)} The reference is a single process on one "
+            "core.",
+            *((QUOTA,) if found.asked.has_quota else ()),
             *(
                 (
                     "The law: N cores do one * N / (1 + contention * (N - 1) + coherency * N * (N - 1)). Intervals are "
@@ -89,13 +98,27 @@ def _curve(found: Scaled) -> Iterator[Section]:
                 else ()
             ),
         ),
-        tables=(Table(scaled.HEADER, tuple(map(tuple, scaled.rows(found, whole=True)))),),
+        tables=(Table(scaled.header(found), tuple(map(tuple, scaled.rows(found, whole=True)))),),
+    )
+
+
+def _given(asked: ScaleRequest) -> str:
+    """Say what an engine on so many of the unit has."""
+    if asked.unit == "executor":
+        brokers = "" if asked.flags.get("kafka") else " Kafka has three brokers here, and one for the reference."
+        return (
+            "Each executor runs one task at a time. Nothing is pinned: executors, driver, master, Kafka and Redis "
+            f"share all cores of the machine, and the cost is that of the whole cluster.{brokers}"
+        )
+    return (
+        "The engine is pinned to its cores. Kafka and Redis run on all, so that an engine on all cores of the machine "
+        "shares them."
     )
 
 
 def _drawn(found: Scaled) -> Iterator[Mark]:
     if law := found.law:
-        for cores in np.linspace(min(found.rates), found.furthest, STEPS + 1):
+        for cores in np.linspace(min(whole(found.rates)), found.furthest, STEPS + 1):
             yield _mark(float(cores), law.at(float(cores)))
 
 
@@ -106,17 +129,19 @@ def _mark(cores: float, rate: Estimate) -> Mark:
 
 
 def _lines(found: Scaled) -> Iterator[tuple[object, ...]]:
-    yield "kind", "cores", "events_per_s", "low", "high"
+    yield "kind", f"{found.asked.unit}s", "events_per_s", "low", "high"
     for cores, values in found.rates.items():
         yield from (("run", cores, value, "", "") for value in values)
     yield from (("reference", 1, value, "", "") for value in found.reference_rates)
     for cores, rate in found.curve.items():
-        yield "law" if found.law else "mean", cores, rate.value, rate.low or "", rate.high or ""
+        yield "law" if found.law and cores == int(cores) else "mean", cores, rate.value, rate.low or "", rate.high or ""
 
 
 def answer_of(record: Record) -> experiment.Answer:
     """Build the answer for CI jobs, with a case for each run."""
     found = record.found
-    cases = experiment.cases_of(SCENARIO, found.done, found.missing, lambda case: cores_in_words(case.cores))
+    cases = experiment.cases_of(
+        SCENARIO, found.done, found.missing, lambda case: in_words(case.cores, unit_of(case, found.asked))
+    )
     facts = {"seed": str(found.asked.seed), **dict(fairness.flat(record.environment))}
     return experiment.Answer(KIND, found.outcome, found.sentence, scaled.command(found), facts, cases)

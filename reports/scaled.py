@@ -1,4 +1,4 @@
-"""An engine on several numbers of cores, as text for a terminal, and as JSON."""
+"""An engine on several numbers of cores or executors, as text for a terminal, and as JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import msgspec
 
 from harness.experiments.compare import REFERENCE
 from harness.experiments.folder import Folder
-from harness.experiments.scale import KIND, Point, Scaled, ScaleRan, ScaleRequest
+from harness.experiments.scale import KIND, Cores, Point, Scaled, ScaleRan, ScaleRequest, listed
 from harness.experiments.scaling_law import Estimate
 from harness.install.origin import COMMAND
 from harness.util.texts import three_digits
 from reports.command_flags import flag, number
 
-HEADER = ("engine", "cores", "events/s", "times", "of perfect", "CPU-s/M", "runs")
+AFTER = ("events/s", "times", "of perfect", "CPU-s/M", "runs")
 UNKNOWN = "-"
 
 
@@ -37,6 +37,10 @@ def read(folder: Folder) -> Record:
     return Record(folder, folder.part("environment", dict[str, Any]), Scaled(asked, done))
 
 
+def header(found: Scaled) -> tuple[str, ...]:
+    return ("engine", f"{found.asked.unit}s", *AFTER)
+
+
 def rows(found: Scaled, *, whole: bool = False) -> list[list[str]]:
     """Return a row for each number of cores, and one of the reference. `whole`: wider than a terminal, with the
     intervals of all figures.
@@ -44,11 +48,11 @@ def rows(found: Scaled, *, whole: bool = False) -> list[list[str]]:
     smallest = min(found.rates, default=1)
     own = [_row(found.asked.engine, each, smallest, whole=whole) for each in found.points]
     unknown = [cores for cores in found.asked.cores if cores not in found.rates]
-    own += [[found.asked.engine, str(cores), *[UNKNOWN] * (len(HEADER) - 2)] for cores in unknown]
+    own += [[found.asked.engine, f"{cores:g}", *[UNKNOWN] * len(AFTER)] for cores in unknown]
     return own + ([_row(REFERENCE, found.reference, 0)] if found.reference else [])
 
 
-def _row(engine: str, point: Point, smallest: int, *, whole: bool = False) -> list[str]:
+def _row(engine: str, point: Point, smallest: Cores, *, whole: bool = False) -> list[str]:
     """`smallest`: the number of cores that it is compared with; 0: with none."""
     times = [UNKNOWN] * 2
     if smallest:
@@ -56,7 +60,7 @@ def _row(engine: str, point: Point, smallest: int, *, whole: bool = False) -> li
         if whole and point.times.low is not None and point.times.low != point.times.high:
             times[0] += f" ({point.times.low:.2f} to {point.times.high:.2f})"
     cost = UNKNOWN if point.cpu_s_per_million is None else three_digits(point.cpu_s_per_million)
-    return [engine, str(point.cores), rate(point.rate), *times, cost, str(point.runs)]
+    return [engine, f"{point.cores:g}", rate(point.rate), *times, cost, str(point.runs)]
 
 
 def rate(value: Estimate) -> str:
@@ -72,9 +76,9 @@ def _digits(per_s: float) -> str:
 
 def command(found: Scaled) -> str:
     asked = found.asked
-    wanted = ["--for", ",".join(map(str, asked.wanted))] if asked.wanted else []
+    wanted = ["--for", listed(asked.wanted)] if asked.wanted else []
     flags = [word for name, value in asked.flags.items() for word in flag(name, value)]
-    own = ["--engine", asked.engine, "--cores", ",".join(map(str, asked.cores)), *wanted]
+    own = ["--engine", asked.engine, f"--{asked.unit}s", listed(asked.cores), *wanted]
     often = ["--rate", number(asked.settings.catch_up_per_s), "--repeat", str(asked.settings.rounds)]
     return shlex.join([COMMAND, KIND, *own, *often, *flags])
 
@@ -87,6 +91,7 @@ def as_object(found: Scaled, experiment: Path) -> dict[str, Any]:
         "exit": found.outcome.exit_code,
         "sentence": found.sentence,
         "experiment": str(experiment),
+        "unit": found.asked.unit,
         "points": msgspec.to_builtins(found.points),
         "reference": msgspec.to_builtins(found.reference),
         "law": law

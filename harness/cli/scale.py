@@ -12,6 +12,7 @@ from harness.cli.resume_flags import ExperimentsOut, Resume, refuse_beside_resum
 from harness.cli.scenario_flags import EVENTS, SYSTEM
 from harness.drivers import scale as drive_scale
 from harness.experiments import scale as planner
+from harness.experiments.scale import Numbers, Unit
 from harness.model import UsageError
 from harness.terminal import console
 from reports import scaled
@@ -29,7 +30,15 @@ def scale(
         str,
         typer.Option(
             metavar="N,N",
-            help="Numbers of cores to measure: two or more. A fit takes three or more.",
+            help="Numbers of cores to measure, two or more; for a fit three or more. A part of a core is a CPU quota.",
+            show_default=False,
+        ),
+    ] = "",
+    executors: Annotated[
+        str,
+        typer.Option(
+            metavar="N,N",
+            help="Instead of --cores: numbers of executors of a cluster, with a core each (Spark, flink-standalone).",
             show_default=False,
         ),
     ] = "",
@@ -50,21 +59,30 @@ def scale(
     as_json: Json = False,
     **flags: Any,
 ) -> None:
-    """Measure how the rate and the cost of an engine grow with its cores, and from where on it beats one process."""
+    """Measure how the rate and the cost of an engine grow with its cores or executors, and from where on it beats one
+    process."""
     if resume:
         refuse_beside_resume(context)
         experiment, asked = drive_scale.resume(resume)
-    elif not cores:
-        raise UsageError(
-            "Give the numbers of cores to measure, such as `streamgauge scale --engine spark --cores 1,2`."
-        )
     else:
-        numbers = planner.read_cores(cores, "--cores")
-        predicted = planner.read_cores(wanted, "--for") if wanted else ()
         settings = planner.QUICK if quick else planner.WHOLE
-        experiment, asked = drive_scale.begin(numbers, predicted, settings, flags, out)
+        experiment, asked = drive_scale.begin(_numbers(cores, executors, wanted), settings, flags, out)
     found = drive_scale.drive(experiment, asked)
-    table = console.table(scaled.rows(found), scaled.HEADER)
+    table = console.table(scaled.rows(found), scaled.header(found))
     told = [f"{found.outcome.value}  {found.sentence}", "", table, "", *found.notes()]
     told.append(str(experiment.path / "report.html"))
     conclude(as_json, scaled.as_object(found, experiment.path), told, found.outcome)
+
+
+def _numbers(cores: str, executors: str, wanted: str) -> Numbers:
+    if cores and executors:
+        raise UsageError("--cores and --executors are two ways to give an engine more. Give one of them.")
+    if not cores and not executors:
+        raise UsageError(
+            "Give the numbers of cores to measure, such as `streamgauge scale --engine spark --cores 1,2`."
+        )
+    unit: Unit = "executor" if executors else "core"
+    predicted = planner.read_whole(wanted, "--for", unit) if wanted else ()
+    if executors:
+        return Numbers(planner.read_whole(executors, "--executors", unit), predicted, unit)
+    return Numbers(planner.read_cores(cores, "--cores"), predicted, unit)

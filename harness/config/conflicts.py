@@ -22,6 +22,7 @@ from harness.model import (
     SinkClaim,
     UsageError,
     is_remote_master,
+    workers_of_master,
 )
 from harness.results import registry
 from harness.util.suggest import wrong
@@ -204,6 +205,11 @@ def _of_cores(spec: RunSpec, manifest: EngineManifest) -> None:
     if manifest.simulated:
         raise UsageError(
             f"cores = {spec.cores}: {manifest.id} is simulated and has no process to pin. Choose another engine."
+        )
+    if workers_of_master(spec.master):
+        raise UsageError(
+            f"cores = {spec.cores}: a cluster of the run is as large as its number of workers, each with one core. "
+            f"Leave one of the two out."
         )
     if not spec.master.startswith("local"):
         raise UsageError(

@@ -17,6 +17,7 @@ from harness.model import (
 from harness.services.addresses import is_loopback
 from harness.util.suggest import wrong
 
+LOCAL = "local[*]"  # the usual one
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 
 
@@ -30,8 +31,12 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
         raise UsageError(wrong("master", spec.master, allowed))
     if workers > MOST_WORKERS:
         raise UsageError(wrong("cluster", workers, f"at most {MOST_WORKERS} workers"))
-    if workers and not manifest.on_spark:
-        raise UsageError(f"cluster is one of Spark, and {manifest.id} does not run on Spark. Leave it out.")
+    if workers and not (manifest.on_spark or manifest.on_task_managers):
+        raise UsageError(
+            f"cluster is one of Spark or of flink-standalone, and {manifest.id} runs on neither. Leave it out."
+        )
+    if manifest.on_task_managers:
+        _refuse_for_flink(spec, manifest, workers)
     if spec.backfill and (workers or is_remote_master(spec.master)):
         raise UsageError(
             f"backfill compares the CPU time of a batch with that of the stream, and executors of {spec.master} are no "
@@ -52,6 +57,20 @@ def refuse(spec: RunSpec, manifest: EngineManifest) -> None:
                 f"this machine can reach. Name the address by which the whole cluster reaches it."
             )
     refuse_unsaid_driver(spec)
+
+
+def _refuse_for_flink(spec: RunSpec, manifest: EngineManifest, workers: int) -> None:
+    if not workers and spec.master != LOCAL:
+        raise UsageError(
+            f"master = {spec.master!r} is one of Spark, and {manifest.id} starts its own cluster. Give the number of "
+            f"its workers instead: --cluster 2."
+        )
+    if workers > spec.tape.partitions:
+        raise UsageError(
+            f"cluster = {workers} needs a topic of {workers} partitions, and this one has {spec.tape.partitions}: "
+            f"{manifest.id} has no task without a partition, which would hold back the watermark. Give --partitions "
+            f"{workers}."
+        )
 
 
 def is_here(name: str) -> bool:

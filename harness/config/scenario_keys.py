@@ -27,7 +27,7 @@ CLIENTS: tuple[Client, ...] = get_args(Client)
 Group = Literal["load", "disorder", "fault", "engine", "sink", "environment"]
 MOST_SEED = 2**63 - 1
 MOST_DIGITS, MOST_LETTERS = 30, 4000
-MOST_CORES = 4096
+MOST_CORES, LEAST_PART = 4096, 0.1
 TIME = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*(ms|s|m|h)", re.ASCII)
 UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 SHORT = {"millisecond": "ms", "second": "s", "minute": "m", "hour": "h"}
@@ -79,6 +79,17 @@ def _text(shape: str, allowed: str = "") -> Reader:
 
 def _integer(low: int, high: int) -> Reader:
     return Reader(WholeNumber(low, high, as_whole), "N", f"{low:,} to {high:,}")
+
+
+def _cores(key: str, value: Any) -> int | float:
+    """A part has at most two decimals, and no quota of less than a tenth of a core lets an engine start."""
+    number = as_number(value)
+    if number is not None and 0 <= number <= MOST_CORES:
+        if number == int(number):
+            return int(number)
+        if number >= LEAST_PART and number == round(number, 2):
+            return number
+    raise expected(key, value, f"a number of cores from 0 to {MOST_CORES:,}, such as 2, 0.5 or 1.5")
 
 
 def _above_zero(what: str, high: float, shape: str) -> Reader:
@@ -460,7 +471,8 @@ KEYS: dict[str, Key] = {
         "none",
         group="engine",
         example="cluster = 2",
-        more="Instead of `master`. They listen on this machine only; an embedded Kafka gets three brokers.",
+        more="Instead of `master`. They listen on this machine only; an embedded Kafka gets three brokers. With "
+        "`flink-standalone` it is a JobManager, and so many TaskManagers with a slot each.",
     ),
     "checkpoint": Key(
         _text("FOLDER"),
@@ -471,14 +483,15 @@ KEYS: dict[str, Key] = {
         example='checkpoint = "/mnt/shared/checkpoint"',
     ),
     "cores": Key(
-        _integer(0, MOST_CORES),
+        Reader(_cores, "N", f"0 to {MOST_CORES:,}; a part such as 0.5 or 1.5 is a quota"),
         0,
         "number of cores that the engine may use",
         "all",
         group="engine",
         example="cores = 1",
-        more="The engine is pinned to the last cores of this machine (Linux). Kafka, Redis and the load are not. "
-        "`streamgauge scale` compares several numbers.",
+        more="The engine is pinned to the last cores of this machine (Linux). Kafka, Redis and the load are not. A "
+        "part of a core takes a control group that this program may make. `streamgauge scale` compares several "
+        "numbers.",
     ),
     "conf": Key(
         Reader(_conf, "K=V", "may be repeated"),

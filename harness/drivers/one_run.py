@@ -19,7 +19,7 @@ from harness.engines.job import Surroundings
 from harness.engines.spark import executors
 from harness.engines.warm import Starts
 from harness.faults import job, registry
-from harness.host import disk_space, needs, pinning
+from harness.host import disk_space, needs, pinning, quota
 from harness.install import environment, jvm
 from harness.judging import verdict_file
 from harness.judging.stored_run import StoredRun
@@ -56,6 +56,11 @@ def refuse_the_impossible(
         fake.check_conf(spec.conf)
     if spec.cores and (why := pinning.impossible(spec.cores)):
         raise UsageError(f"cores = {spec.cores} is not possible: {why}. Give fewer, or leave it out.")
+    if quota.is_part(spec.cores) and (why := quota.impossible(spec.cores)):
+        raise UsageError(
+            f"cores = {spec.cores} is not possible: a part of a core takes a control group with a quota, and {why}. "
+            f"Give a whole number."
+        )
     needs = registry.create(spec, engine_manifest).needs
     if needs:
         raise UsageError(f"{spec.fault.text} does not apply here: {'; '.join(needs)}. {instead}")

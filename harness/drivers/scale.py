@@ -1,4 +1,5 @@
-"""Drives `scale`: in each round one catch-up run of the engine on each number of cores, and one of the reference.
+"""Drives `scale`: in each round one catch-up run of the engine on each number of cores or executors, and one of the
+reference.
 
 The question and the results are stored in the experiment's directory, so that an interrupted one can be resumed.
 """
@@ -18,7 +19,7 @@ from harness.engines import manifest as manifests
 from harness.experiments import compare, scale
 from harness.experiments.compare import REFERENCE, Settings
 from harness.experiments.folder import Folder
-from harness.experiments.scale import KIND, RATE, Scaled, ScaleRan, ScaleRequest, ScaleRun
+from harness.experiments.scale import KIND, RATE, Numbers, Scaled, ScaleRan, ScaleRequest, ScaleRun
 from harness.host import cgroup
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
@@ -34,36 +35,41 @@ from reports.result import Result
 ABOUT_S = 100.0  # the estimate for one run until some were timed
 # Flags of the engine that is measured, which the reference does not take.
 OF_THE_ENGINE = ("sink", "conf", "master", "checkpoint")
-INSTEAD = "Choose another --engine, or fewer --cores."
+INSTEAD = {
+    "core": "Choose another --engine, or fewer --cores.",
+    "executor": "Choose another --engine, or fewer --executors.",
+}
 
 
-def begin(
-    cores: Sequence[int], wanted: Sequence[int], settings: Settings, flags: Mapping[str, Any], out: Path
-) -> tuple[Folder, ScaleRequest]:
+def begin(numbers: Numbers, settings: Settings, flags: Mapping[str, Any], out: Path) -> tuple[Folder, ScaleRequest]:
     """Resolve every run, install the engines, and create the experiment, so that errors come before the first run."""
-    scale.refuse_cores(cores, wanted, int(cgroup.cores()))
+    scale.refuse_cores(numbers, int(cgroup.cores()))
     if "repeat" in flags:
         settings = replace(settings, rounds=plan.rounds_of(scale.SCENARIO, {}, flags))
     flags = {name: value for name, value in flags.items() if name != "repeat"}
     usual = {**plan.read_scenario(scale.SCENARIO)[1], "rate": settings.catch_up_per_s, "fault": "none"}
-    steady, _ = plan.resolve(scale.SCENARIO, usual, flags, manifests.load)
-    scale.refuse_idle_cores(cores, steady.tape.partitions)
+    steady, engine = plan.resolve(scale.SCENARIO, usual, flags, manifests.load)
+    if numbers.unit == "executor":
+        has_cluster = engine.on_spark or engine.on_task_managers
+        scale.refuse_clusterless(engine.id, has_cluster=has_cluster, flags=flags.keys())
+    scale.refuse_idle_cores(numbers, steady.tape.partitions)
     size = 1.0 if "rate" in flags else judged_rows.share(steady)
     asked = ScaleRequest(
         engine=flags.get("engine", steady.engine),
-        cores=tuple(cores),
-        wanted=tuple(wanted),
+        cores=numbers.cores,
+        wanted=numbers.wanted,
         baseline=steady.engine != REFERENCE and steady.workload in shipped.workloads_of(REFERENCE),
         seed=steady.tape.seed,
         settings=replace(settings, catch_up_per_s=steady.tape.profile[0].start_per_s * size),
         flags={name: value for name, value in flags.items() if name not in ("rate", "engine")},
+        unit=numbers.unit,
     )
     runs = scale.runs_of(asked)
     plan.refuse_one_database_for(len(runs), flags.get("redis", ""), reset=flags.get("reset", False))
     needed = {}
     for case in {(each.engine, each.cores): each for each in runs}.values():
         spec, manifest = resolve(asked, case)
-        one_run.refuse_the_impossible(spec, manifest, INSTEAD)
+        one_run.refuse_the_impossible(spec, manifest, INSTEAD[numbers.unit])
         needed[case.engine] = manifest
     for manifest in needed.values():
         environments.prepare(manifest, console.note)
@@ -77,12 +83,12 @@ def resume(path: Path) -> tuple[Folder, ScaleRequest]:
     experiment.refuse_other_version("Rates of both do not belong on one curve.", "experiment")
     asked: ScaleRequest = experiment.part("asked", ScaleRequest)
     experiment.refuse_hidden(asked.flags)
-    scale.refuse_cores(asked.cores, asked.wanted, int(cgroup.cores()))
+    scale.refuse_cores(Numbers(asked.cores, asked.wanted, asked.unit), int(cgroup.cores()))
     return experiment, asked
 
 
 def resolve(asked: ScaleRequest, case: ScaleRun) -> tuple[RunSpec, EngineManifest]:
-    own = scale.keys_of(case, asked.settings, asked.flags.get("watermark", "0"))
+    own = scale.keys_of(case, asked.settings, asked.flags.get("watermark", "0"), asked.unit)
     others = OF_THE_ENGINE if case.engine == REFERENCE != asked.engine else ()
     flags = {name: value for name, value in asked.flags.items() if name not in others}
     keys = {name: value for name, value in plan.read_scenario(scale.SCENARIO)[1].items() if name not in own}
@@ -104,7 +110,7 @@ def drive(experiment: Folder, asked: ScaleRequest) -> Scaled:
             done,
             run,
             lambda: _keep(experiment, asked, done, machine),
-            words=lambda case: f"{case.engine} on {scale.cores_in_words(case.cores)}",
+            words=Scaled(asked, ()).case_in_words,
             about_s=ABOUT_S,
         )
         found = scaled.read(experiment).found

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from harness.engines.job import Job
 from harness.model import BatchLog, EngineManifest, KeptState, LastWords, Progress
@@ -51,13 +51,14 @@ class ClusterState:
     serves: bool  # it hands out executors, and does not recover from an end
     workers: int  # that it counts as alive
     applications: int
+    parallelism: int | None = None  # of Flink's job; 0: it does not run; None: workers do not decide it
 
 
-class Cluster(Protocol):
-    """The master and the workers of an engine, which outlive its driver. Workers have the numbers from 1 to `size`,
-    which changes if one is added or removed."""
+class Workers(Protocol):
+    """The workers of an engine, with the numbers from 1 to `size`, which changes if one is added or removed."""
 
     size: int
+    head: str  # the name of the process that counts them
 
     def seen(self) -> ClusterState | None:
         """Ask the master; None if it does not answer."""
@@ -65,16 +66,21 @@ class Cluster(Protocol):
     def worker_pids(self, number: int) -> tuple[int, ...]:
         """Return a worker and all processes below it."""
 
-    def kill_worker(self, number: int) -> None:
-        """SIGKILL a worker and all processes below it, as if its machine had ended."""
-
-    def start_worker(self, number: int) -> None: ...
-
     def add_worker(self) -> int:
         """Start one more worker, which counts from now on, and return its number."""
 
     def remove_worker(self) -> str:
         """End the last worker in order, for good, and return how it ended."""
+
+
+@runtime_checkable
+class Cluster(Workers, Protocol):
+    """A master and its workers, which outlive the driver."""
+
+    def kill_worker(self, number: int) -> None:
+        """SIGKILL a worker and all processes below it, as if its machine had ended."""
+
+    def start_worker(self, number: int) -> None: ...
 
     def kill_master(self) -> int:
         """SIGKILL the master, and return its pid."""
@@ -179,7 +185,7 @@ class Engine(Protocol):
         """Return all live processes of the newest start, and of its cluster."""
 
     @property
-    def cluster(self) -> Cluster | None:
+    def cluster(self) -> Workers | None:
         """Return the cluster that the run started for it; None without one."""
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:

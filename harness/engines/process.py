@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.engines import complaint, yahoo_conf
-from harness.engines.base import Member, Reached, RestartOffsets
+from harness.engines.base import Member, Reached, RestartOffsets, Workers
 from harness.engines.config import EngineConfig, write_privately
 from harness.engines.driver import Driver, members_of, members_of_cluster
-from harness.engines.flink import kept_checkpoint
+from harness.engines.flink import kept_checkpoint, restarts
+from harness.engines.flink.task_managers import TaskManagers
 from harness.engines.group_progress import GroupProgress
 from harness.engines.job import OURS, Job, Surroundings
 from harness.engines.kept import Kept
@@ -31,6 +32,7 @@ from harness.engines.shipped import job_path
 from harness.engines.spark import checkpoint as spark_checkpoint
 from harness.engines.spark import executors, forgotten, losses, states
 from harness.engines.spark.standalone import StandaloneCluster, home_of
+from harness.host.quota import Quota
 from harness.install import archives
 from harness.install.origin import ROOT
 from harness.model import (
@@ -81,7 +83,7 @@ class ProcessEngine:
 
     `logs` gets one log per start, `evidence` (a folder in the run) the copies of a checkpoint, `private` (readable by
     its owner only, outside of the run's directory) the config, which may hold passwords. `env` is added to ours:
-    JAVA_HOME, for example. `cores` are those that it may use; none: all.
+    JAVA_HOME, for example. `cores` are those that it may use; none: all. `quota` limits it to a part of them.
     """
 
     def __init__(
@@ -95,9 +97,10 @@ class ProcessEngine:
         env: Mapping[str, str],
         surroundings: Surroundings = OURS,
         cores: frozenset[int] = frozenset(),
+        quota: Quota | None = None,
     ) -> None:
         self.manifest = manifest
-        self._cores = cores
+        self._cores, self._quota = cores, quota
         self.config = config  # of its next start
         self._logs = logs
         self._private = private
@@ -121,7 +124,10 @@ class ProcessEngine:
         self._ends: list[str] = []  # anything unusual about its ends
         self._executors = ""  # what a cluster of the user has proven
         self._own_logs = OwnLogs(manifest.logs, Path(manifest.home))
-        self.cluster = self._make_cluster(workers_of_master(config.master))
+        self._standalone: StandaloneCluster | None = None
+        self._task_managers: TaskManagers | None = None
+        if workers := workers_of_master(config.master):
+            self._make_cluster(workers)
 
     @property
     def pid(self) -> int | None:
@@ -131,7 +137,11 @@ class ProcessEngine:
     def pids(self) -> tuple[int, ...]:
         """Return the root processes of the newest start and of its cluster."""
         own = (self._child.pid,) if self._child else ()
-        return (*own, *(self.cluster.pids() if self.cluster else ()))
+        return (*own, *(self._standalone.pids() if self._standalone else ()))
+
+    @property
+    def cluster(self) -> Workers | None:
+        return self._standalone or self._task_managers
 
     @property
     def checkpoint(self) -> Path | None:
@@ -139,8 +149,10 @@ class ProcessEngine:
         return _local_folder(self.config.checkpoint)
 
     def start(self) -> None:
-        if self.cluster and not self.cluster.children():
-            self.change({"master": self.cluster.start()})
+        if self._standalone and not self._standalone.children():
+            self.change({"master": self._standalone.start()})
+        if self._task_managers:
+            self._task_managers.prepare()
         self.starts += 1
         self._child = self._spawn(f"engine-{self.starts}", self._argv)
 
@@ -243,8 +255,8 @@ class ProcessEngine:
 
     def notes(self) -> tuple[str, ...]:
         odd = (child.note for child in self._children if child.note)
-        proven = filter(None, [self._executors])
-        lost = losses.in_words(self._logged()) if self.manifest.on_spark else ()
+        proven = filter(None, [self._executors, self._quota.in_words() if self._quota else ""])
+        lost = (losses if self.manifest.on_spark else restarts).in_words(self._logged())
         return (*proven, *lost, *self._progress.notes(), *self._ends, *odd, *injected(os.environ | self.manifest.env))
 
     def _logged(self) -> Iterator[str]:
@@ -265,8 +277,10 @@ class ProcessEngine:
                 self._ends.append(f"it did not end within {STOP_DEADLINE_S:.0f} s of SIGTERM and was killed")
         except DeadlinePassed as error:  # the other services must still be closed
             self._ends.append(f"it still runs after SIGKILL: {error}")
-        if self.cluster:
-            self.cluster.stop()
+        if self._standalone:
+            self._standalone.stop()
+        if self._quota:
+            self._quota.remove()
         self._own_logs.copy(self._logs)
         self._kept.copy()
 
@@ -347,10 +361,10 @@ class ProcessEngine:
 
     def members(self) -> tuple[Member, ...]:
         own = members_of(self._child) if self._child else ()
-        return (*own, *members_of_cluster(self.cluster.children())) if self.cluster else own
+        return (*own, *members_of_cluster(self._standalone.children())) if self._standalone else own
 
     def signal(self, number: signal.Signals, pids: Collection[int]) -> None:
-        for child in (self._started(), *(self.cluster.children() if self.cluster else ())):
+        for child in (self._started(), *(self._standalone.children() if self._standalone else ())):
             child.signal_group(number, pids)
 
     def detach(self) -> Driver:
@@ -412,18 +426,20 @@ class ProcessEngine:
             return newest is not None and newest.batch >= batch
         return any(spark_checkpoint.committed(folder, batch) for folder in (self._checkpoint, self._evidence))
 
-    def _make_cluster(self, workers: int) -> StandaloneCluster | None:
-        if not workers:
-            return None
-        home, folder = home_of(self._surroundings.python), self._private / CLUSTER
-        return StandaloneCluster(workers, home, folder, self._logs, self._env)
+    def _make_cluster(self, workers: int) -> None:
+        if self.manifest.on_task_managers:
+            self._task_managers = TaskManagers(workers, self._private, self.members)
+        else:
+            home, folder = home_of(self._surroundings.python), self._private / CLUSTER
+            self._standalone = StandaloneCluster(workers, home, folder, self._logs, self._env)
 
     def _argv_with(self, config: Path) -> list[str]:
         return argv_of(self.manifest, self.manifest.command, config, self._surroundings)
 
     def _spawn(self, name: str, argv: list[str]) -> Child:
         log, home = self._logs / f"{name}.log", Path(self.manifest.home)
-        child = spawn(argv, name=name, log=log, env=self._env, cwd=home, cores=self._cores)
+        group = self._quota.group if self._quota else None
+        child = spawn(argv, name=name, log=log, env=self._env, cwd=home, cores=self._cores, group=group)
         self._children.append(child)
         return child
 

@@ -23,7 +23,7 @@ NEEDS = "Spark with --cluster N"
 
 
 def cluster_of(now: Moment) -> Cluster:
-    if now.engine.cluster is None:
+    if not isinstance(now.engine.cluster, Cluster):
         raise CannotStrikeError(f"{now.engine.manifest.id} has no cluster of this run")
     return now.engine.cluster
 

@@ -26,19 +26,20 @@ _OCTAL = re.compile(r"\\(\d{3})")
 # ---------------------------------------------------------------- Files of the limits
 
 
-def folders(controller: str, groups: str, mounts: str) -> list[Path]:
-    """Return the folders of one controller from this process's own group up to the highest visible one.
+def folders(controller: str, groups: str, mounts: str) -> list[list[Path]]:
+    """Return the folders of one controller from this process's own group up to the highest visible one, for each
+    hierarchy.
 
     `groups` is the text of /proc/self/cgroup, `mounts` that of /proc/self/mountinfo.
     """
-    found: list[Path] = []
+    found: list[list[Path]] = []
     for line in groups.splitlines():
         number, _, rest = line.partition(":")
         names, _, own = rest.partition(":")
         unified = number == "0" and not names
         if unified or controller in names.split(","):
             for root, mounted in _mounts_of("" if unified else controller, mounts):
-                found += _way_up(own, root, mounted)
+                found.append([*_way_up(own, root, mounted)])
     return found
 
 
@@ -71,9 +72,18 @@ def _way_up(own: str, root: str, mounted: Path) -> Iterator[Path]:
 
 
 def levels(controller: str, system: Path = SYSTEM) -> list[Path]:
-    """Return `folders` for this process."""
+    """Return all of `folders` for this process."""
+    return [folder for way in _ways(controller, system) for folder in way]
+
+
+def own_groups(controller: str, system: Path = SYSTEM) -> list[Path]:
+    """Return the folder of this process's own group, in each hierarchy."""
+    return [way[0] for way in _ways(controller, system)]
+
+
+def _ways(controller: str, system: Path) -> list[list[Path]]:
     groups, mounts = (_text(system / f"proc/self/{name}") for name in ("cgroup", "mountinfo"))
-    return [system / folder.relative_to("/") for folder in folders(controller, groups, mounts)]
+    return [[system / folder.relative_to("/") for folder in way] for way in folders(controller, groups, mounts)]
 
 
 def _text(path: Path) -> str:

@@ -64,7 +64,7 @@ def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
     need = HARNESS
     for _ in range(0 if spec.kafka else brokers):
         need += KAFKA
-    if workers := workers_of_master(spec.master):
+    if workers := workers_of_master(spec.master) if manifest.on_spark else 0:
         need += MASTER
     for _ in range(workers):
         need += WORKER

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from harness.util.texts import many
@@ -57,12 +58,12 @@ def placement() -> Placement:
     return Placement(frozenset(cores[half:]), frozenset(cores[:half]))
 
 
-def last(count: int) -> frozenset[int]:
-    """Return the last cores that this process may use; none for 0."""
-    return frozenset(sorted(os.sched_getaffinity(0))[-count:]) if count else frozenset()
+def last(count: float) -> frozenset[int]:
+    """Return the last cores that this process may use; none for 0. A part of a core takes a whole one."""
+    return frozenset(sorted(os.sched_getaffinity(0))[-ceil(count) :]) if count else frozenset()
 
 
-def impossible(count: int) -> str:
+def impossible(count: float) -> str:
     """Return why a process can't be pinned to so many cores; "" if it can."""
     if not hasattr(os, "sched_setaffinity"):
         return "this system can't pin a process to a core"

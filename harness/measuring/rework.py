@@ -50,7 +50,7 @@ def cpu_use(run: StoredRun, epoch_ms: int) -> CpuUse | None:
 def tasks_lost(run: StoredRun) -> int | None:
     """Return how many tasks Spark lost on a cluster of the run, by its drivers' logs; None for any other engine."""
     logs = sorted(run.store.logs.glob(DRIVERS))
-    if not workers_of_master(run.spec.master) or not logs:
+    if not workers_of_master(run.spec.master) or not run.manifest.on_spark or not logs:
         return None
     return lost_tasks(line for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
 

@@ -131,6 +131,11 @@ class EngineManifest:
         return self.ivy.partition("@")[0] == "spark"
 
     @property
+    def on_task_managers(self) -> bool:
+        """True if its job starts TaskManagers of Flink, as many as the run asks for."""
+        return self.job.partition("@")[0] == "flink-standalone"
+
+    @property
     def on_jvm(self) -> bool:
         """True if the manifest shows a JVM. A user's own program may start one that the manifest does not show."""
         return bool(self.ivy) or self.command[:1] in (("{java}",), ("java",))

@@ -39,7 +39,7 @@ class RunSpec:
     trigger: str = "0 seconds"
     master: str = "local[*]"
     checkpoint: str = ""  # "": a folder of the run
-    cores: int = 0  # that the engine may use; 0: all of this machine
+    cores: int | float = 0  # that the engine may use, a part by a quota; 0: all of this machine
     conf: Mapping[str, str] = field(default_factory=dict)
     kafka: str = ""  # "": embedded
     kafka_config: str = ""  # path of a properties file; never its content

@@ -178,11 +178,12 @@ def spawn(
     cwd: Path | None = None,
     stdin: int = subprocess.DEVNULL,
     cores: frozenset[int] = frozenset(),
+    group: Path | None = None,
 ) -> Child:
     """Start a program as a child in its own session, with its output appended to `log`.
 
     `env` is the whole environment, as in subprocess; None: ours. The marks are added to it. `cores` are all that it and
-    its descendants may use; none: those that we may.
+    its descendants may use; none: those that we may. `group` is their control group; None: ours.
     """
     environment = dict(os.environ if env is None else env)
     path = shutil.which(argv[0], path=environment.get("PATH"))
@@ -203,6 +204,7 @@ def spawn(
             env=environment,
             stdin=stdin,
             cores=cores,
+            group=group,
         )
     child = Child(name, argv, log, started, token)
     _living.add(child)

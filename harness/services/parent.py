@@ -1,11 +1,12 @@
 """The parent of one program: a small process of its own between the harness and what the harness starts.
 
-    python -I -S parent.py HARNESS_PID REPORT_FD PROGRAM ARGV...        see harness/services/program.py
+    python -I -S parent.py HARNESS_PID REPORT_FD GROUP PROGRAM ARGV...        see harness/services/program.py
 
 The kernel gives it every process below it that has lost its own parent (it is a subreaper). So nothing that the program
 starts can leave it: no new session, no other process group and no empty environment helps. It writes two lines into
 REPORT_FD, `pid N` and, when the program has ended, `end CODE` (negative: a signal). It ends when nothing is left below
-it. SIGTERM goes on to the program. SIGUSR1, which the kernel also sends when the harness dies, ends all below.
+it. SIGTERM goes on to the program. SIGUSR1, which the kernel also sends when the harness dies, ends all below. GROUP is
+the folder of the control group that it joins with all of them, or "".
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ LOOK_AGAIN_S = 0.005
 CANNOT_RUN = 126
 
 
-def main(harness: int, report: int, program: str, argv: list[str]) -> None:
+def main(harness: int, report: int, group: str, program: str, argv: list[str]) -> None:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
     os.set_inheritable(report, False)  # the program must not have it: it could tell lies
     _prctl(SET_SUBREAPER, 1)
     _prctl(SET_DEATH_SIGNAL, END_ALL)
     if os.getppid() != harness:
         sys.exit("The harness died before its child was born.")
+    if group:
+        with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:  # noqa: PTH123  (light)
+            members.write("0")  # the process that writes
     here, child = os.getpid(), os.fork()
     if not child:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -112,4 +116,4 @@ def _prctl(option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:])

@@ -62,9 +62,10 @@ def start(
     env: Mapping[str, str],
     stdin: int = subprocess.DEVNULL,
     cores: frozenset[int] = frozenset(),
+    group: Path | None = None,
 ) -> Program:
     """Start a program. `program` is the path, `argv` begins with its name. `stdin` is as in subprocess. `cores` are all
-    that it sees; none: those that we see.
+    that it sees; none: those that we see. `group` is the control group of all of it; None: ours.
     """
 
     def started(command: Sequence[str], report: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
@@ -82,9 +83,12 @@ def start(
             )
 
     if not has_parents():
+        if group:
+            raise HarnessError("A process can't join a control group here: this kernel does not list children.")
         return _Plain(_born_in_lasting_thread(lambda: started(argv)))
     reading, writing = os.pipe()
-    words = [sys.executable, "-I", "-S", PARENT, str(os.getpid()), str(writing), program, *argv]
+    joined = str(group) if group else ""
+    words = [sys.executable, "-I", "-S", PARENT, str(os.getpid()), str(writing), joined, program, *argv]
     try:
         process = _born_in_lasting_thread(lambda: started(words, (writing,)))
     finally:

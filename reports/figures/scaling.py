@@ -29,8 +29,9 @@ class Scaling:
     """The content of the picture. The curve of the law may be empty."""
 
     engine: str
+    unit: str  # core or executor
     means: Sequence[Mark]
-    runs: Sequence[tuple[int, float]]  # cores and rate
+    runs: Sequence[tuple[float, float]]  # cores and rate
     curve: Sequence[Mark]
     reference: Mark | None
 
@@ -61,5 +62,5 @@ def draw(scaling: Scaling, sheet: Sheet) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(SHORT)
     axes.set_title("events per second while it catches up", fontweight="bold")
-    axes.set_xlabel("cores of the engine")
+    axes.set_xlabel(f"{scaling.unit}s of the engine")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.08), ncols=2 if sheet.narrow else 4, columnspacing=1.2)

@@ -27,7 +27,7 @@ from harness.engines import environments, warm
 from harness.engines.job import OURS
 from harness.engines.spark import executors
 from harness.experiments.gating import baseline, history
-from harness.host import cgroup, pinning
+from harness.host import cgroup, pinning, quota
 from harness.install import environment, jvm
 from harness.load.workers import WorkersLoad
 from harness.model import EngineManifest, Exit, RunSpec
@@ -259,8 +259,9 @@ def reader(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr(own_tests, "subprocess", SimpleNamespace(run=begins))
     monkeypatch.setattr(chaos, "jobs_of", lambda *asked, real=chaos.jobs_of: min(1, real(*asked)))
     monkeypatch.setattr(Run, "fold", fold)
-    # As many cores as a page names.
+    # As many cores as a page names, and control groups for parts of them.
     monkeypatch.setattr(cgroup, "cores", lambda: 8.0)
+    monkeypatch.setattr(quota, "impossible", lambda _: "")
     monkeypatch.setattr(pinning, "impossible", lambda _: "")
     return place
 

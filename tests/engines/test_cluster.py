@@ -18,7 +18,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.drivers import scale as drive_scale
 from harness.engines.spark.standalone import StandaloneCluster, home_of
+from harness.experiments.compare import BUSY_CPU
 from harness.model import Exit
 from harness.rundir.store import Store
 from harness.services import owners
@@ -53,6 +55,15 @@ def test_a_cluster_that_loses_a_part_or_changes_its_size_counts_right(tmp_path, 
         assert any("Spark lost 1 executor" in note for note in _notes(answer))
     driver = (Path(answer["run"]) / "logs" / "engine-1.log").read_text(encoding="utf-8")
     assert "Unable to use shared archive" not in driver
+
+
+def test_a_frozen_cluster_works_off_its_backlog_at_a_rate(tmp_path, served):
+    """As in each run of `scale --executors`."""
+    answer = run(tmp_path, *BRIEF, *PATIENT, *served, "--cluster", "2", "--fault", "pause(for=8s)@t>=6s")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert "no process is in state T any more" in check(answer, "fault")["sentence"]
+    assert drive_scale.figures_of(Path(answer["run"])).get(BUSY_CPU, 0.0) > 0
 
 
 def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_killed_harness(tmp_path):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines import checkpoints
+from harness.rundir.store import Store
 from tests.engines.odd import send_odd_records
 from tests.engines.test_runs import SHORT, check, run
 
@@ -39,6 +40,43 @@ def test_a_cluster_passes_when_all_of_it_is_killed_on_the_way(tmp_path):
     answer = run(tmp_path, *SHORT, "--engine", "flink-standalone", "--fault", "kill@offset=50%")
 
     assert answer["verdict"] == "PASS", answer["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "fault", "proof", "rescale"),
+    [
+        (
+            "1",
+            "add-worker@t>=8s",
+            "counts 2 workers as alive, and runs the job with parallelism 2 instead of 1",
+            "1 to 2",
+        ),
+        (
+            "2",
+            "remove-worker@t>=8s",
+            "counts 1 worker as alive, and runs the job with parallelism 1 instead of 2",
+            "2 to 1",
+        ),
+    ],
+)
+def test_a_cluster_that_grows_or_shrinks_is_rescaled_by_flink_itself(tmp_path, served, workers, fault, proof, rescale):
+    arguments = ("--engine", "flink-standalone", "--cluster", workers, "--fault", fault, "--patience", "3")
+    answer = run(tmp_path, *SHORT, *served, *arguments)
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert proof in check(answer, "fault")["sentence"]
+    assert any(f"parallelism {rescale}" in note for note in notes(answer)), notes(answer)
+
+
+def test_a_restart_by_flink_itself_is_told_with_its_reason(tmp_path):
+    answer = run(tmp_path, *SHORT, "--engine", "flink", "--fault", "redis-kill@t>=8s")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    assert any("by itself, from its newest checkpoint (" in note for note in notes(answer)), notes(answer)
+
+
+def notes(answer) -> list[str]:
+    return [note for entry in Store.open(Path(answer["run"])).history("closed") for note in entry["notes"]]
 
 
 @JOBS

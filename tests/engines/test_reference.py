@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from harness.host import cgroup, quota
 from harness.rundir.store import Store
 from harness.util.wait import wait_until
 from tests.engines.odd import send_odd_records
@@ -56,3 +59,17 @@ def test_it_passes_in_a_storm_with_a_warm_up_that_is_sent_before_the_load_and_ju
     assert min(due_us) < -1_900_000
     counted = sum(in_time.values()) + 2 * 4
     assert answer["totals"]["in_log"] == answer["totals"]["planned"] == counted
+
+
+@pytest.mark.thorough
+def test_with_a_part_of_a_core_its_quota_is_in_the_notes_and_it_counts_right(tmp_path):
+    if why := quota.impossible(0.5):
+        pytest.skip(f"NO QUOTA IS TRIED: {why}")
+    answer = run(tmp_path, *BRIEF, "--engine", "reference", "--cores", "0.5", "--patience", "3")
+
+    assert answer["verdict"] == "PASS", answer["sentence"]
+    notes = [note for entry in Store.open(Path(answer["run"])).history("closed") for note in entry["notes"]]
+    assert any(note.startswith("its quota of 0.5 cores ") for note in notes), notes
+    (own,) = cgroup.own_groups("cpu")[:1]
+    left = [each.name for each in own.glob(f"{quota.NAME}-*") if not Path("/proc", each.name.split("-")[1]).exists()]
+    assert left == []

@@ -21,7 +21,7 @@ from pyflink.java_gateway import get_gateway
 
 from workloads.jobs.flink_checkpoints import METADATA, kept, newest_checkpoint, number_of, offsets_in
 from workloads.jobs.flink_late import LateLog
-from workloads.jobs.flink_rest import LOOPBACK, CheckpointLog, free_port
+from workloads.jobs.flink_rest import LOOPBACK, CheckpointLog, RestartLog, free_port
 from workloads.jobs.progress_log import ProgressLog, tell_settings
 from workloads.jobs.run_config import Config, engine_options
 
@@ -232,6 +232,7 @@ def run(
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     progress, checkpoints = Progress(config, settings), CheckpointLog(config, settings)
+    restarts = RestartLog(settings)
     late = LateLog(config) if names_late else None
     job = begin()
     number = str(job.get_job_id())
@@ -240,6 +241,7 @@ def run(
             late.take()
         progress.tell()
         checkpoints.take(number)
+        restarts.take(number)
         if not keep():
             return 1
         status = job.get_job_status().result()

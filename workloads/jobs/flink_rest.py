@@ -1,4 +1,4 @@
-"""Duration and size of each of a Flink job's checkpoints, from its REST interface.
+"""Duration and size of each of a Flink job's checkpoints, and its restarts by Flink itself, from its REST interface.
 
 It imports no Flink, so that it can be tested without.
 """
@@ -10,6 +10,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,43 @@ class CheckpointLog:
     def _add(self, lines: Sequence[str]) -> None:
         with self._path.open("a", encoding="utf-8") as file:
             file.write("".join(lines))
+
+
+class RestartLog:
+    """Prints a line for each time that Flink has restarted the job by itself: after a failure, or to rescale it."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._due_s = 0.0
+        self._runs_since, self._parallelism = 0, 0
+
+    def take(self, job: str) -> None:
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + ASK_EVERY_S
+        with suppress(OSError):  # the next call asks again
+            self._compare(job, answer_of(self._settings, f"jobs/{job}"))
+
+    def _compare(self, job: str, seen: Mapping[str, Any]) -> None:
+        since, widths = int(seen["timestamps"]["RUNNING"]), [each["parallelism"] for each in seen["vertices"]]
+        if seen["state"] != "RUNNING" or since == self._runs_since or not widths:
+            return
+        if self._runs_since:
+            known = answer_of(self._settings, f"jobs/{job}/exceptions")["exceptionHistory"]["entries"]
+            why = reason([each for each in known if each["timestamp"] >= self._runs_since])
+            print(
+                f"Flink restarted the job by itself: parallelism {max(widths)}, before {self._parallelism}; {why}",
+                flush=True,
+            )
+        self._runs_since, self._parallelism = since, max(widths)
+
+
+def reason(failures: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first line of the newest failure."""
+    if not failures:
+        return "no task had failed"
+    newest = max(failures, key=lambda each: int(each["timestamp"]))
+    return str(newest["stacktrace"]).partition("\n")[0] or str(newest["exceptionName"])
 
 
 def lines(over: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -38,6 +38,7 @@ class StandaloneCluster(Embedded[str]):
     private, and `logs` is the run's."""
 
     name, ports, stop_deadline_s = "Spark master", 2, STOP_DEADLINE_S
+    head = "master"
 
     def __init__(self, size: int, home: Path, folder: Path, logs: Path, env: Mapping[str, str]) -> None:
         super().__init__(logs / "spark-master.log")

@@ -19,7 +19,8 @@ from harness.engines.job import Surroundings
 from harness.engines.process import TOOL_OPTIONS, ProcessEngine
 from harness.engines.warm import COLD, Starts
 from harness.faults import registry
-from harness.host import pinning
+from harness.host import pinning, quota
+from harness.host.quota import Quota
 from harness.install import jvm
 from harness.load.fleet import Load
 from harness.metering.clock_steps import ClockWatch
@@ -164,6 +165,7 @@ class RealWorld:
             env={"JAVA_HOME": os.environ.get("JAVA_HOME", java_home), **self._tool_options()},
             surroundings=surroundings,
             cores=pinning.last(self._spec.cores),
+            quota=Quota(self._spec.cores) if quota.is_part(self._spec.cores) else None,
         )
 
     def _tool_options(self) -> dict[str, str]:

@@ -18,9 +18,9 @@ from harness.engines import environments
 from harness.experiments.compare import BUSY_CPU, REFERENCE
 from harness.experiments.folder import Folder
 from harness.experiments.scale import RATE, Scaled, ScaleRun
-from harness.host import cgroup, pinning
+from harness.host import cgroup, pinning, quota
 from harness.install import environment
-from harness.model import Exit, Outcome, RunSpec, UsageError, Verdict
+from harness.model import Exit, Outcome, RunSpec, UsageError, Verdict, workers_of_master
 from reports import scale_page, scaled
 from tests.program.calls import exit_code, invoked, kept, only
 
@@ -38,8 +38,9 @@ class MadeUp:
 
 
 def figures_on(spec: RunSpec) -> dict[str, float]:
-    """Runs on the same cores differ by a per cent."""
-    rate = 70_000 if spec.engine == REFERENCE else ONE * spec.cores / (1 + CONTENTION * (spec.cores - 1))
+    """Runs on the same cores differ by a per cent. A quota of half a core gives half a core's rate."""
+    cores = spec.cores or workers_of_master(spec.master)
+    rate = 70_000 if spec.engine == REFERENCE else ONE * cores / (1 + CONTENTION * (max(1, cores) - 1))
     return {RATE: rate * (1 + 0.01 * (spec.tape.seed % 3)), BUSY_CPU: 12.5}
 
 
@@ -61,6 +62,7 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "prepare", lambda *_: None)
     monkeypatch.setattr(cgroup, "cores", lambda: 8.0)
     monkeypatch.setattr(pinning, "impossible", lambda _: "")
+    monkeypatch.setattr(quota, "impossible", lambda _: "")
     monkeypatch.setattr(one_run, "drive", drive)
     monkeypatch.setattr(drive_scale, "figures_of", figures.__getitem__)
     return made
@@ -89,6 +91,44 @@ def test_each_run_is_pinned_and_kept_and_told(runs, tmp_path):
     assert told["law"]["contention"]["value"] == pytest.approx(CONTENTION, abs=0.01)
     assert told["predicted"]["8"]["value"] == pytest.approx(ONE * 8 / (1 + CONTENTION * 7), rel=0.05)
     assert [each["cores"] for each in told["points"]] == [1, 2, 4]
+
+
+def test_executors_are_workers_of_a_cluster_of_each_run(runs, tmp_path):
+    done = scale("--executors", "1,2,4", "--seed", "5", "--json")
+
+    told, path = json.loads(done.stdout), only(tmp_path / "experiments")
+    assert sorted((each.engine, each.master, each.cores) for each in runs) == sorted(
+        [*(("spark", f"cluster[{n}]", 0) for n in (1, 2, 4)), (REFERENCE, "local[*]", 1)] * 3
+    )
+    assert (told["unit"], told["cost"]["sentence"]) == ("executor", "COST is 2 executors")
+    page = scale_page.page_of(scaled.read(Folder(path)))
+    assert page.title == "How spark scales with executors"
+    assert page.sections[0].tables[0].columns[1] == "executors"
+    assert "Kafka has three brokers here" in page.sections[0].text[0]
+    assert "--executors 1,2,4" in page.sections[-1].code[0]
+    before = found(tmp_path).asked
+    path.rename(tmp_path / "first")
+    invoked(*shlex.split(page.sections[-1].code[0])[1:])
+    assert found(tmp_path).asked == before
+
+
+def test_a_part_of_a_core_is_a_point_whose_pauses_are_explained(runs, tmp_path):
+    done = scale("--cores", "0.5,1,2")
+    page = scale_page.page_of(scaled.read(Folder(only(tmp_path / "experiments"))))
+
+    assert {each.cores for each in runs} == {0.5, 1, 2}
+    lines = done.stdout.splitlines()
+    assert "no law is fitted: it needs 3 different whole numbers of cores" in lines
+    assert max(map(len, lines[2:-1])) <= 80
+    assert [row[1] for row in page.sections[0].tables[0].rows] == ["0.5", "1", "2", "1"]
+    assert page.sections[0].text[1].startswith("A part of a core is a CPU quota")
+
+
+def test_a_system_without_control_groups_of_ours_refuses_a_part(runs, monkeypatch, tmp_path):
+    monkeypatch.setattr(quota, "impossible", lambda _: "no control group can be made in /x (Permission denied)")
+    with pytest.raises(UsageError, match="a part of a core takes a control group with a quota, and no control group"):
+        scale("--cores", "0.5,1")
+    assert (runs, [*tmp_path.iterdir()]) == ([], [])
 
 
 def test_the_screen_fits_and_says_what_can_t_be_concluded(runs):
@@ -204,6 +244,14 @@ def test_a_run_without_a_rate_is_unknown(withheld, why, monkeypatch):
             "The engine quix has no job for the workload",
         ),
         (["--cores", "1,2", "--master", "spark://127.0.0.1:1"], "which can't pin them"),
+        (["--cores", "1,2", "--cluster", "2"], "a cluster of the run is as large as its number of workers"),
+        (["--cores", "1,2", "--executors", "1,2"], "--cores and --executors are two ways"),
+        (["--executors", "1,1.5"], "--executors is '1,1.5', but whole numbers of executors are expected"),
+        (["--executors", "1,9", "--partitions", "9"], "this process may use 8 cores, and each takes one"),
+        (["--executors", "1,2", "--cluster", "2"], "--executors starts a cluster of its own for each number"),
+        (["--executors", "1,2", "--engine", "quix"], "and quix has none. Give --cores instead"),
+        (["--cores", "0.5,1,2", "--for", "4"], "0.5,1,2 cores say nothing about other numbers"),
+        (["--cores", "0.05,1"], "numbers of cores are expected, such as 1,2,4 or 0.5,1,2"),
         (["--cores", "1,2", "--redis", "redis://h:1/1"], "share one existing Redis database"),
         (["--cores", "1,2", "--objective-p99-ms", "1"], "No such option"),
     ],

@@ -10,19 +10,22 @@ from harness.engines.base import ClusterState, Member
 from harness.faults import registry, scale
 from harness.faults.cluster import KINDS
 from harness.faults.registry import parse
-from harness.model import FaultSpec
+from harness.model import EngineManifest, FaultSpec
 from harness.util.durations import NotUnderstoodError
 from tests.program.faults.test_faults_process import WithMembers, at
 from tests.quick.cases import SPEC
 from tests.quick.faults.test_faults import CLAIM, MANIFEST, progress, report_of
 
 ON_SPARK = replace(MANIFEST, ivy="spark", sinks=(CLAIM,))
+ON_FLINK = replace(MANIFEST, id="flink-standalone", ivy="flink", sinks=(CLAIM,))
 WORKER = tuple(Member(pid, 1, ("java", "x"), of_cluster=True) for pid in (50, 51))
 
 
 @dataclass
 class ScriptedCluster:
     size: int = 2
+    head: str = "master"
+    parallelism: int | None = None
     alive: int = 2
     applications: int = 1
     serves: bool = True
@@ -31,7 +34,8 @@ class ScriptedCluster:
     story: list[str] = field(default_factory=list)
 
     def seen(self) -> ClusterState | None:
-        return ClusterState(self.serves, self.alive, self.applications) if self.answers else None
+        state = ClusterState(self.serves, self.alive, self.applications, self.parallelism)
+        return state if self.answers else None
 
     def worker_pids(self, number: int) -> tuple[int, ...]:
         return self.there
@@ -68,13 +72,20 @@ class OnCluster(WithMembers):
     cluster: ScriptedCluster = field(default_factory=ScriptedCluster)
 
 
-def create(text: str, master: str = "cluster[2]"):
-    spec = replace(SPEC, fault=parse(text), sink=CLAIM.name, master=master)
-    return registry.create(spec, ON_SPARK)
+def create(text: str, master: str = "cluster[2]", manifest: EngineManifest = ON_SPARK):
+    tape = replace(SPEC.tape, partitions=4)
+    spec = replace(SPEC, tape=tape, fault=parse(text), sink=CLAIM.name, master=master)
+    return registry.create(spec, manifest)
 
 
 def spark() -> OnCluster:
     return OnCluster(newest=progress(3, 300))
+
+
+def flink(parallelism: int) -> OnCluster:
+    """Two TaskManagers, and a job that uses so many slots of them."""
+    cluster = ScriptedCluster(head="JobManager", parallelism=parallelism)
+    return OnCluster(newest=progress(3, 300), cluster=cluster)
 
 
 def test_a_killed_worker_has_landed_when_the_master_misses_it_and_is_started_again_later():
@@ -178,6 +189,67 @@ def test_a_removed_worker_has_landed_when_the_master_misses_it_and_none_takes_it
 
     assert report_of(fault).healed
     assert engine.cluster.story == ["remove worker 2"]
+
+
+TASK_MANAGER = Member(61, 60, ("java", "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"))
+
+
+def test_an_added_task_manager_has_landed_when_the_job_runs_with_a_larger_parallelism():
+    engine, fault = flink(2), create("add-worker@now", manifest=ON_FLINK)
+    at(fault, engine, 1)
+    assert engine.cluster.story == ["start worker 3"]
+    engine.there, engine.cluster.there, engine.cluster.alive = (TASK_MANAGER,), (61,), 3
+    for parallelism in (2, 0):  # not rescaled yet, then being restarted
+        engine.cluster.parallelism = parallelism
+        at(fault, engine, 2)
+        assert not report_of(fault).landed
+    engine.cluster.parallelism = 3
+    at(fault, engine, 3)
+
+    proof = (
+        "the JobManager counts 3 workers as alive, and runs the job with parallelism 3 instead of 2, and executor 61"
+    )
+    assert proof in report_of(fault).proof
+    engine.newest = progress(4, 400)
+    at(fault, engine, 4)
+    at(fault, engine, 5)
+    assert report_of(fault).healed
+
+
+def test_a_removed_task_manager_has_landed_when_the_job_runs_with_a_smaller_parallelism():
+    engine, fault = flink(2), create("remove-worker@now", manifest=ON_FLINK)
+    at(fault, engine, 1)
+    engine.cluster.alive = 1
+    for parallelism in (2, 0):
+        engine.cluster.parallelism = parallelism
+        at(fault, engine, 2)
+        assert not report_of(fault).landed
+    engine.cluster.parallelism = 1
+    at(fault, engine, 3)
+
+    assert "counts 1 worker as alive, and runs the job with parallelism 1 instead of 2" in report_of(fault).proof
+
+
+@pytest.mark.parametrize("text", ["add-worker@now", "remove-worker@now"])
+def test_a_job_of_flink_that_does_not_run_can_t_be_rescaled(text):
+    engine, fault = flink(0), create(text, manifest=ON_FLINK)
+    at(fault, engine, 1)
+
+    assert "n/a: the JobManager did not report a running job" in report_of(fault).proof
+    assert engine.cluster.story == []
+
+
+@pytest.mark.parametrize(
+    ("text", "master", "why"),
+    [
+        ("add-worker@now", "local[*]", "flink-standalone has one TaskManager with all slots: add --cluster 2"),
+        ("remove-worker@now", "cluster[1]", "the cluster has one worker"),
+        ("add-worker@now", "cluster[4]", "a task for each of 4 partitions already, and can't use one more worker"),
+        ("kill-worker@now", "cluster[2]", "flink-standalone does not run on a Spark cluster"),
+    ],
+)
+def test_what_a_cluster_of_flink_can_t_have_is_refused(text, master, why):
+    assert why in " ".join(create(text, master, ON_FLINK).needs)
 
 
 def test_the_only_worker_stays():

@@ -95,6 +95,9 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"kafka_config": "x.properties"}, ["--kafka"]),
         ({"master": "mesos://x"}, ["master = 'mesos://x'", "spark://"]),
         ({"master": "local[0]"}, ["master = 'local[0]'", "local[N]"]),
+        ({"cores": 0.05}, ["cores = 0.05", "such as 2, 0.5 or 1.5"]),
+        ({"cores": "1.234"}, ["cores = '1.234'", "such as 2, 0.5 or 1.5"]),
+        ({"cores": 1, "cluster": 2}, ["cores = 1", "as large as its number of workers"]),
         ({"master": "local-cluster[2,1]"}, ["local-cluster[2,1]", "local-cluster[WORKERS,CORES,MIB]"]),
         ({"master": "locally"}, ["master = 'locally'"]),
         (
@@ -109,6 +112,8 @@ def test_engines_without_crash_points_are_killed_at_half_of_the_events():
         ({"cluster": 2, "backfill": "spark-batch"}, ["backfill", "executors of cluster[2]"]),
         ({"cluster": 2, "master": "local[2]"}, ["cluster = 2", "master = 'local[2]'", "Leave one of them out"]),
         ({"cluster": 2, "engine": "reference"}, ["cluster is one of Spark", "reference"]),
+        ({"cluster": 5, "engine": "flink-standalone"}, ["cluster = 5", "--partitions 5"]),
+        ({"master": "local[2]", "engine": "flink-standalone"}, ["master = 'local[2]'", "--cluster 2"]),
         ({"bind": "127.0.0.1:5557"}, ["bind = '127.0.0.1:5557'", "also say how many, with --workers N"]),
         ({"workers": 0}, ["workers = 0", "from 1 to 256"]),
         ({"workers": 12}, ["workers = 12", "11 ad servers", "Give at most 11"]),
@@ -286,3 +291,10 @@ def test_a_run_is_named_by_its_scenario_and_by_the_workload_that_a_user_declared
     spec = replace(RUN, tape=replace(RUN.tape, workload="mine"), declared_in=declared_in, scenario=scenario)
 
     assert spec.title == title
+
+
+@pytest.mark.parametrize(("given", "cores"), [("2", 2), (2.0, 2), ("0.5", 0.5), (1.25, 1.25), (0, 0)])
+def test_a_whole_number_of_cores_stays_whole(given, cores):
+    found = resolve({"cores": given}).cores
+
+    assert (found, type(found)) == (cores, type(cores))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp
+from math import ceil, exp
 
 import numpy as np
 import pytest
 
 from harness.experiments import scale
 from harness.experiments.compare import BUSY_CPU, REFERENCE
-from harness.experiments.scale import RATE, Cost, Scaled, ScaleRan, ScaleRequest
+from harness.experiments.scale import RATE, Cost, Numbers, Scaled, ScaleRan, ScaleRequest
 from harness.experiments.scaling_law import Estimate
 from harness.judging.progress_curve import Curve
 from harness.model import Outcome, UsageError
@@ -63,22 +63,42 @@ def test_a_run_is_pinned_and_its_engine_is_frozen():
 )
 def test_what_can_t_be_answered_is_refused_in_a_sentence(cores, wanted, sentence):
     with pytest.raises(UsageError) as refused:
-        scale.refuse_cores(cores, wanted, 8)
+        scale.refuse_cores(Numbers(cores, wanted), 8)
 
     assert str(refused.value).startswith(sentence)
 
 
 def test_what_can_be_answered_is_not_refused():
-    scale.refuse_cores((1, 2), (), 2)
-    scale.refuse_cores((1, 2, 4), (8,), 8)
-    scale.refuse_idle_cores((1, 4), 4)
+    scale.refuse_cores(Numbers((1, 2)), 2)
+    scale.refuse_cores(Numbers((1, 2, 4), (8,)), 8)
+    scale.refuse_cores(Numbers((0.5, 1, 2, 4), (8,)), 4)
+    scale.refuse_idle_cores(Numbers((1, 4)), 4)
     with pytest.raises(UsageError, match="needs a topic of 4 partitions, and this one has 3"):
-        scale.refuse_idle_cores((1, 4), 3)
+        scale.refuse_idle_cores(Numbers((1, 3.5)), 3)
+
+
+def test_executors_are_refused_in_their_own_words():
+    asked = Numbers((1, 4), unit="executor")
+    with pytest.raises(UsageError, match="--executors 1,4 can't be measured: this process may use 2 cores, and each"):
+        scale.refuse_cores(asked, 2)
+    with pytest.raises(UsageError, match="--executors 1,4 needs a topic of 4 partitions"):
+        scale.refuse_idle_cores(asked, 2)
+    with pytest.raises(UsageError, match=r"and quix has none\. Give --cores instead"):
+        scale.refuse_clusterless("quix", has_cluster=False, flags=())
+    with pytest.raises(UsageError, match="for each number, and --cluster names another one"):
+        scale.refuse_clusterless("spark", has_cluster=True, flags=("cluster", "sink"))
+    scale.refuse_clusterless("spark", has_cluster=True, flags=("sink",))
 
 
 @pytest.mark.parametrize("text", ["", ",", "1,x", "0,1", "-1", "1.5", "1;2", "5000", "²"])
-def test_numbers_of_cores_are_whole_and_above_0(text):
+def test_numbers_to_predict_are_whole_and_above_0(text):
     with pytest.raises(UsageError, match="whole numbers of cores are expected, such as 1,2,4"):
+        scale.read_whole(text, "--for")
+
+
+@pytest.mark.parametrize("text", ["", ",", "1,x", "0,1", "-1", "0.05", "1.234", "1.", ".5", "1;2", "5000", "²", "nan"])
+def test_numbers_of_cores_are_at_least_a_tenth(text):
+    with pytest.raises(UsageError, match=r"numbers of cores are expected, such as 1,2,4 or 0\.5,1,2"):
         scale.read_cores(text, "--cores")
 
 
@@ -106,6 +126,57 @@ def test_a_batch_that_was_half_done_has_no_say_and_one_that_holds_the_backlog_ha
 
 def test_numbers_of_cores_are_sorted_and_each_is_measured_once():
     assert scale.read_cores("4, 1,2,4", "--cores") == (1, 2, 4)
+    found = scale.read_cores("2,0.50,1.0,0.5", "--cores")
+    assert found == (0.5, 1, 2)
+    assert [type(each) for each in found] == [float, int, int]
+
+
+def sliced(cores):
+    """A quota lets the same cores run for a part of the time."""
+    return cores / ceil(cores) * usl(100_000, 0.1, 0.001)(ceil(cores))
+
+
+def test_a_part_of_a_core_is_a_point_and_no_part_of_the_law():
+    """Half a core, one and two: the law would need a third number of whole cores."""
+    found = measured(sliced, 40_000, noise=0.005, cores=(0.5, 1, 2), rounds=5)
+
+    assert [(each.cores, round(each.times.value, 1)) for each in found.points] == [(0.5, 1.0), (1, 2.0), (2, 3.6)]
+    assert found.law is None
+    assert found.cost is not None
+    assert found.cost.sentence == "COST is 0.5 cores or fewer; no smaller number was measured"
+    assert "spark on 2 cores does 3.6" in found.sentence
+    assert [*found.notes()] == [
+        "no law is fitted: it needs 3 different whole numbers of cores",
+        "0.5, 1 and 2 cores say nothing about 8",
+    ]
+
+
+def test_the_law_is_that_of_the_whole_numbers_beside_a_quota():
+    numbers = (0.5, 1, 1.5, 2, 4)
+    found, without = (measured(sliced, 150_000, cores=each, rounds=5).law for each in (numbers, (1, 2, 4)))
+    with_parts = measured(sliced, 150_000, cores=numbers, rounds=5)
+
+    assert found is not None
+    assert without is not None
+    assert (found.contention.low or 0) <= 0.1 <= (found.contention.high or 0)
+    assert found.at(8).value == pytest.approx(without.at(8).value, rel=0.2)
+    assert (with_parts.furthest, [*with_parts.curve]) == (8, [0.5, 1, 1.5, 2, 3, 4, 5, 6, 7, 8])
+    with pytest.raises(UsageError, match=r"--for 4 can't be answered: 0\.5,1,2 cores say nothing"):
+        scale.refuse_cores(Numbers((0.5, 1, 2), (4,)), 2)
+
+
+def test_executors_have_a_cluster_and_the_reference_a_core():
+    asked = replace(ASKED, unit="executor")
+    keys = [
+        scale.keys_of(scale.ScaleRun(name, n, 7), scale.WHOLE, unit="executor")
+        for name, n in (("spark", 2), (REFERENCE, 1))
+    ]
+
+    assert [(each.get("cluster"), each.get("cores")) for each in keys] == [(2, None), (None, 1)]
+    found = measured(usl(100_000, 0.05, 0.002), 250_000, noise=0.01, asked=asked)
+    assert found.sentence.startswith("spark on 8 executors does")
+    assert found.sentence.endswith("COST is 3 executors")
+    assert found.case_in_words(scale.ScaleRun(REFERENCE, 1, 1)) == "reference on 1 core"
 
 
 def test_cost_is_found_on_planted_curves():

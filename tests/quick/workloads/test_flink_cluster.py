@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from harness.util.wait import wait_until
 from workloads.ad_impressions.jobs import flink_cluster
 from workloads.ad_impressions.jobs.flink_cluster import Cluster
 
@@ -36,11 +37,11 @@ def port():
 
 
 @contextmanager
-def cluster(home: Path, job_manager: str, port: int):
+def cluster(home: Path, job_manager: str, port: int, workers: int = 1):
     (home / "bin").mkdir()
     (home / "bin" / "jobmanager.sh").write_text(job_manager)
-    (home / "bin" / "taskmanager.sh").write_text("exec sleep 60\n")
-    children = Cluster({"rest.address": "127.0.0.1", "rest.port": str(port)}, home)
+    (home / "bin" / "taskmanager.sh").write_text(f"echo ${{@: -1}} >> {home}/started\nexec sleep 60\n")
+    children = Cluster({"rest.address": "127.0.0.1", "rest.port": str(port)}, home, workers)
     try:
         yield children
     finally:
@@ -56,6 +57,37 @@ def test_a_proxy_of_the_shell_is_not_asked_for_a_cluster_of_this_machine(tmp_pat
     with cluster(tmp_path, "exec sleep 60\n", port) as children:
         children.wait_until_ready()
         assert children.keep()
+
+
+def started(home: Path, count: int) -> list[str]:
+    """The names of all TaskManagers so far, when there were so many."""
+    found: list[str] = []
+
+    def all_of_them() -> bool:
+        with suppress(FileNotFoundError):
+            found[:] = [line.rpartition("=")[2] for line in (home / "started").read_text().splitlines()]
+        return len(found) == count
+
+    wait_until(all_of_them, deadline_s=10, what=f"{count} TaskManagers to start")
+    return sorted(found)
+
+
+def test_as_many_task_managers_run_as_are_asked_for_and_a_dead_one_comes_back(tmp_path, port):
+    with cluster(tmp_path, "exec sleep 60\n", port, workers=2) as children:
+        children.wait_until_ready()
+        assert started(tmp_path, 2) == ["worker-1-1", "worker-2-2"]
+        assert children.keep(3)
+        assert started(tmp_path, 3)[2] == "worker-3-3"
+        first, *others = children._task_managers
+        first.kill()
+        first.wait()
+        assert children.keep(3)
+        assert started(tmp_path, 4)[1] == "worker-1-4"
+        assert children.keep(1)
+
+        assert [process.wait(10) for process in others] == [-15, -15]
+        assert children.keep(1)
+        assert len(started(tmp_path, 4)) == 4
 
 
 def test_a_job_manager_that_dies_at_once_is_said_to_have_died(tmp_path):

@@ -1,4 +1,6 @@
-"""What Flink's REST interface says of checkpoints becomes lines, each once; what it does not answer costs nothing."""
+"""What Flink's REST interface says of checkpoints and restarts becomes lines, each once; what it does not answer costs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from workloads.jobs import flink_rest
-from workloads.jobs.flink_rest import CheckpointLog
+from workloads.jobs.flink_rest import CheckpointLog, RestartLog
 
 JOB = "f00d"
 
@@ -35,13 +37,18 @@ def history():
 
 
 @pytest.fixture
-def settings(history):
+def answers(history):
+    """All answers, by path."""
+    return {f"/jobs/{JOB}/checkpoints": {"history": history}}
+
+
+@pytest.fixture
+def settings(answers):
     class Rest(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            known = self.path == f"/jobs/{JOB}/checkpoints"
-            self.send_response(200 if known else 404)
+            self.send_response(200 if self.path in answers else 404)
             self.end_headers()
-            self.wfile.write(json.dumps({"history": history} if known else {}).encode())
+            self.wfile.write(json.dumps(answers.get(self.path, {})).encode())
 
         def log_message(self, *_: object) -> None:
             pass
@@ -100,3 +107,40 @@ def test_one_that_does_not_listen_or_does_not_know_the_job_yet_is_asked_again(tm
     log.take(JOB)
 
     assert len(told(tmp_path)) == 2
+
+
+def job(since: int, *parallelisms: int, state: str = "RUNNING") -> dict[str, Any]:
+    return {
+        "state": state,
+        "timestamps": {"RUNNING": since},
+        "vertices": [{"parallelism": each} for each in parallelisms],
+    }
+
+
+def failures(*entries: tuple[int, str]) -> dict[str, Any]:
+    told = [{"timestamp": at, "exceptionName": "E", "stacktrace": text} for at, text in entries]
+    return {"exceptionHistory": {"entries": told}}
+
+
+@pytest.mark.usefixtures("asked_each_time")
+def test_a_restart_is_told_once_with_its_parallelism_and_its_reason(answers, settings, capsys):
+    log = RestartLog(settings)
+    log.take(JOB)  # Flink does not know the job yet
+    for seen in (job(0, 1, state="CREATED"), job(1000, 1, 1), job(1000, 1, 1), job(1000, 1, 1, state="RESTARTING")):
+        answers[f"/jobs/{JOB}"] = seen
+        log.take(JOB)
+    assert capsys.readouterr().out == ""
+
+    answers |= {f"/jobs/{JOB}": job(2000, 2, 1), f"/jobs/{JOB}/exceptions": failures((900, "before"))}
+    log.take(JOB)
+    log.take(JOB)
+    answers |= {
+        f"/jobs/{JOB}": job(3000, 1, 1),
+        f"/jobs/{JOB}/exceptions": failures((2100, "x.E: first\n\tat y"), (2200, "x.E: last\n\tat z")),
+    }
+    log.take(JOB)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Flink restarted the job by itself: parallelism 2, before 1; no task had failed",
+        "Flink restarted the job by itself: parallelism 1, before 2; x.E: last",
+    ]
