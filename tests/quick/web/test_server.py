@@ -12,7 +12,8 @@ from harness.web.server import Answer, Query, Server, is_own
 def answers(path: str, query: Query) -> Answer | None:
     if path == "/pieces":
         return Answer(iter((b"one ", b"two")), "text/plain")
-    return Answer(f"{path} {dict(query)}".encode(), "text/plain") if path.startswith("/here") else None
+    known = path.startswith("/here")
+    return Answer(f"{path} {dict(query)}".encode(errors="surrogateescape"), "text/plain") if known else None
 
 
 @pytest.fixture
@@ -34,6 +35,13 @@ def test_a_page_gets_its_path_and_its_query(server: Server) -> None:
     response, text = asked(server, "/here%20now?engine=spark")
     assert (response.status, text) == (200, "/here now {'engine': 'spark'}")
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+
+
+def test_a_name_that_is_no_text_keeps_its_bytes(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection.request("GET", "/here/%FF")
+    assert connection.getresponse().read() == b"/here/\xff {}"
+    connection.close()
 
 
 def test_an_answer_in_pieces_ends_when_they_end(server: Server) -> None:
