@@ -1,0 +1,125 @@
+"""The phase of a run that is being written, from its own files: they are all that another process needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.model import RunSpec
+from harness.rundir.store import Store
+from harness.util.texts import printable, readable, shown
+
+# A line of the history -> the phase that it begins, in the order of a run.
+PHASES = {
+    "made": "it is being prepared",
+    "begin": "Kafka, Redis and the engine start",
+    "started": "the engine starts",
+    "ready": "the engine has counted the opening events",
+    "epoch": "load",
+    "loaded": "the load is sent, and the engine drains",
+    "still": "the results are stable",
+    "stopped": "the engine has stopped",
+    "closed": "the evidence is complete, and is judged",
+    "verdict": "it is judged",
+}
+RANKS = {kind: rank for rank, kind in enumerate(PHASES)}
+LOAD = "epoch"
+TAIL = 1 << 16  # bytes of a history that are shown
+CUT_OFF = "(cut off)"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a run in progress."""
+
+    phase: str
+    begun_s: float | None  # how long ago; None: unknown
+    quiet_s: float | None  # since the last line of its history
+
+    @property
+    def sentence(self) -> str:
+        words = [self.phase]
+        if self.begun_s is not None:
+            words.append(f"begun {ago(self.begun_s)}")
+        if self.quiet_s is not None:
+            words.append(f"its last line {ago(self.quiet_s)}")
+        return "; ".join(words)
+
+
+def read(store: Store, spec: RunSpec | None, now_ms: int) -> Progress:
+    return progress_of(list(store.history(*PHASES)), spec, now_ms)
+
+
+def progress_of(lines: Sequence[Mapping[str, Any]], spec: RunSpec | None, now_ms: int) -> Progress:
+    """Return the progress by the lines of a history that begin a phase. A run never goes back to an earlier phase: an
+    engine that starts again after a fault does so within the load.
+    """
+    if not lines:
+        return Progress("its history has no line yet", None, None)
+    latest = max(lines, key=lambda line: RANKS[line["kind"]])
+    phase, times_ms = PHASES[latest["kind"]], [each.get("at_ms") for each in lines]
+    if latest["kind"] == LOAD and isinstance(latest.get("epoch_ms"), int):
+        phase = _of_the_load(now_ms - latest["epoch_ms"], spec)
+    return Progress(phase, _since(times_ms[0], now_ms), _since(times_ms[-1], now_ms))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a history for people. One that is cut off is shown as it is."""
+
+    at_ms: int
+    kind: str
+    facts: str
+
+
+def tail(path: Path) -> list[Line]:
+    """Return the last lines of a history, which may grow at the same time."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            lines = file.read(TAIL).split(b"\n")
+    except OSError:
+        return []
+    return [_line(each) for each in (lines[1:] if size > TAIL else lines) if each.strip()]
+
+
+def _line(line: bytes) -> Line:
+    try:
+        facts = msgspec.json.decode(line, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        return Line(0, CUT_OFF, shown(printable(readable(line))))
+    at_ms, kind = facts.pop("at_ms", 0), str(facts.pop("kind", ""))
+    words = ", ".join(f"{name} {value}" for name, value in facts.items())
+    return Line(at_ms if isinstance(at_ms, int) else 0, shown(printable(kind)), shown(printable(words)))
+
+
+def _of_the_load(since_ms: int, spec: RunSpec | None) -> str:
+    if since_ms < 0:
+        return f"the load starts in {-since_ms / 1000:.0f} s"
+    if spec is None:
+        return f"load, for {since_ms / 1000:.0f} s"
+    if since_ms > spec.tape.load_ms:
+        return f"the end of a load of {spec.tape.load_ms / 1000:.0f} s"
+    return f"load, {since_ms / 1000:.0f} s of {spec.tape.load_ms / 1000:.0f} s"
+
+
+def _since(at_ms: object, now_ms: int) -> float | None:
+    return max(0.0, (now_ms - at_ms) / 1000) if isinstance(at_ms, int) else None
+
+
+def ago(seconds: float) -> str:
+    """Write an age in one or two units: `7 s ago`, `2 min 5 s ago`, `3 h 10 min ago`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s ago"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s ago"
+    if whole < 48 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min ago"
+    return f"{whole // 86400} days ago"

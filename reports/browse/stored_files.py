@@ -1,0 +1,64 @@
+"""A file of a run as an answer: its type, and what a browser may do with it.
+
+A stored page may be old, foreign or edited. So it is shown in a sandbox: its styles and drawings work, no script of it
+runs, and nothing in it can call another host or read another page of this server.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.web.server import HTML, Answer
+
+STORED = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'none'; sandbox allow-downloads"
+)
+TEXT, BINARY = "text/plain; charset=utf-8", "application/octet-stream"
+TYPES = {".html": HTML, ".svg": "image/svg+xml", ".png": "image/png"}
+TEXTS = (
+    ".csv",
+    ".json",
+    ".jsonl",
+    ".log",
+    ".md",
+    ".out",
+    ".prom",
+    ".properties",
+    ".toml",
+    ".txt",
+    ".xml",
+    ".yaml",
+)
+LOGS = "logs"
+AT_ONCE = 1 << 20  # bytes
+
+
+def answer(path: Path) -> Answer:
+    """Return a small file whole, and a large one in pieces. The path was checked to be a file in a served folder."""
+    kind = content_type(path)
+    if path.stat().st_size <= AT_ONCE:
+        return Answer(b"".join(pieces(path)), kind, policy=STORED)
+    return Answer(pieces(path), kind, policy=STORED)
+
+
+def content_type(path: Path) -> str:
+    """Return the type by the suffix. All texts are plain, so that none is run or drawn."""
+    suffix = path.suffix.lower()
+    if suffix in TEXTS or (LOGS in path.parts and suffix not in TYPES):
+        return TEXT
+    return TYPES.get(suffix, BINARY)
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """Yield what a file holds when it is opened: a log may grow faster than it is read. No link is followed here, and
+    nothing waits for a writer of a pipe that took the file's place.
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(opened, "rb") as file:
+        left = os.fstat(opened).st_size
+        while left > 0 and (piece := file.read(min(AT_ONCE, left))):
+            left -= len(piece)
+            yield piece
