@@ -30,7 +30,7 @@ def serve(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show runs and experiments in a browser: list, filter, two side by side, trends. Nothing can be changed there."""
+    """Show runs and experiments in a browser: filter them, put two side by side, follow a plan over time."""
     if as_json:
         raise UsageError("`serve` has no --json: a server has no result. `streamgauge ls --json` lists the runs.")
     roots = _roots(folder)

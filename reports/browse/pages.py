@@ -247,7 +247,7 @@ def trends(found: Sequence[Series], histories: Sequence[str]) -> Answer:
     )
     text = ["Runs of a series differ in their seed alone. No figure is shown for a run with wrong counts."]
     if not rows:
-        text = ["There is no plan yet of which two runs are judged."]
+        text = ["No plan has two judged runs yet."]
     gates = tuple((Link(printable(each), f"/gates?{encoded({'history': each})}"),) for each in histories)
     sections = [Section("runs", "Runs", text=tuple(text), tables=(Table(*without_empty(columns, rows)),))]
     if gates:

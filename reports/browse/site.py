@@ -1,4 +1,4 @@
-"""Which page answers an address. All that a page shows comes through `Served`, which leads nowhere else."""
+"""The page for each address. All that a page shows comes through `Served`, which leads nowhere else."""
 
 from __future__ import annotations
 
