@@ -57,6 +57,10 @@ def test_an_unknown_page_is_404(server: Server) -> None:
     assert asked(server, "/elsewhere")[0].status == 404
 
 
+def test_half_an_address_is_refused(server: Server) -> None:
+    assert asked(server, "http://[/here", host="127.0.0.1")[0].status == 400
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_nothing_can_be_changed(server: Server, method: str) -> None:
     assert asked(server, "/here", method)[0].status == 501
