@@ -89,7 +89,7 @@ def row_of(entry: Entry) -> Row:
     return Row(
         printable(entry.name),
         href(entry),
-        about(entry) if entry.has_page and entry.kind != PAGE else "",
+        "" if about(entry) == href(entry) else about(entry),
         entry.state,
         entry.sentence if entry.kind in (RUN, PAGE) else f"{entry.kind}: {entry.sentence}".rstrip(": "),
         printable(engine),

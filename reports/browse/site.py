@@ -16,6 +16,7 @@ from harness.host.disk_space import size_in_words
 from harness.model import HarnessError, RunSpec, UsageError
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import HISTORY, Store
+from harness.terminal.command_end import known
 from harness.util.file_tree import files
 from harness.util.texts import clock, printable, shown
 from harness.web.server import Answer, Query
@@ -61,6 +62,8 @@ class Site:
             return route(place, query) if route else None
         except UNREADABLE as error:
             return pages.problem(HTTPStatus.OK, f"This can't be shown: {error}")
+        except Exception as error:  # noqa: BLE001 - one page that fails costs no other
+            return pages.problem(HTTPStatus.INTERNAL_SERVER_ERROR, str(known(error)))
 
     # The list.
 
@@ -208,8 +211,8 @@ def _settings(store: Store) -> list[Section]:
     spec = unless_missing(lambda: store.read_json(SPEC))
     rows = tuple((name, shown(printable(value), LONGEST)) for name, value in side.plan_of(spec).items())
     table = Table(("setting", "value"), rows, f"{len(rows)} settings", folded=True)
-    known = unless_missing(lambda: store.read_as(SPEC, RunSpec))
-    text = () if known else ("Its spec.json is missing or can't be read by this version.",)
+    readable = unless_missing(lambda: store.read_as(SPEC, RunSpec))
+    text = () if readable else ("Its spec.json is missing or can't be read by this version.",)
     return [Section("settings", "Settings", text=text, tables=(table,))]
 
 

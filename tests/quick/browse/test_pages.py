@@ -116,6 +116,17 @@ def asked(server: Server, path: str) -> tuple[int, str]:
     return response.status, body
 
 
+def test_a_page_that_fails_costs_no_other(
+    site: Site, runs: Path, stored: Path, monkeypatch: pytest.MonkeyPatch, own_state: None
+) -> None:
+    folders.copied(stored, runs, RIGHT)
+    monkeypatch.setattr(site.index, "entries", lambda: 1 // 0)
+    with Server(site.answers) as server:
+        status, body = asked(server, "/")
+        assert (status, "ZeroDivisionError" in body, "Traceback" in body) == (500, True, False)
+        assert asked(server, f"/run/runs/{RIGHT}")[0] == 200
+
+
 def test_ten_readers_at_once_get_the_same_page(site: Site, runs: Path, stored: Path) -> None:
     folders.copied(stored, runs, *folders.USED)
     with Server(site.answers) as server, ThreadPoolExecutor(10) as readers:
