@@ -39,6 +39,13 @@ Write = Callable[[float], str]
 _rate: Write = "{:,.0f}/s".format
 _s: Write = "{:.1f} s".format
 _mib: Write = "{:,.0f} MiB".format
+RATES: Mapping[str, tuple[Callable[[Measurement], float | None], Write]] = {
+    "offered": (lambda m: m.offered_per_s, _rate),
+    "processed": (lambda m: m.processed_per_s, _rate),
+    "caught up at": (lambda m: m.catch_up_per_s, _rate),
+    "ready after": (lambda m: m.ready_s, _s),
+    "drained after the last event": (lambda m: m.drain_s, _s),
+}
 
 
 @dataclass(frozen=True)
@@ -204,13 +211,7 @@ def _remarks(a: Side, b: Side) -> Iterator[str]:
 
 
 def _rates(a: Measurement | None, b: Measurement | None) -> Iterator[Row]:
-    for name, read, write in (
-        ("offered", lambda m: m.offered_per_s, _rate),
-        ("processed", lambda m: m.processed_per_s, _rate),
-        ("caught up at", lambda m: m.catch_up_per_s, _rate),
-        ("ready after", lambda m: m.ready_s, _s),
-        ("drained after the last event", lambda m: m.drain_s, _s),
-    ):
+    for name, (read, write) in RATES.items():
         yield Row(name, (read(a) if a else None, read(b) if b else None), write)
 
 

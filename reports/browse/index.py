@@ -163,7 +163,7 @@ def _foreign(path: Path) -> str:
 
 def _run(place: str, store: Store) -> Entry:
     listed = listing.run_of(store)
-    spec = unless_missing(lambda: store.read_as(SPEC, RunSpec))
+    spec: RunSpec | None = unless_missing(lambda: store.read_as(SPEC, RunSpec))
     sentence = listed.sentence
     if listed.state == listing.RUNNING:
         sentence = in_progress.read(store, spec, now_ms()).sentence
@@ -210,7 +210,7 @@ def _figures(store: Store) -> Figures:
     """Read the figures of a run. Those that a fault caused are withheld, as they are in its report."""
     if not store.has(MEASUREMENT):
         return Figures()
-    measured = unless_missing(lambda: store.read_as(MEASUREMENT, Measurement | None))
+    measured: Measurement | None = unless_missing(lambda: store.read_as(MEASUREMENT, Measurement | None))
     if measured is None:
         return Figures()
     recovery: tuple[Recovery, ...] = ()

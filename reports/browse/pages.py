@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlencode
 
-from harness.util.text_tables import without_empty
 from harness.util.texts import many, printable
 from harness.web.server import Answer
 from reports import saved
@@ -236,7 +235,7 @@ def compared(a: Side, b: Side) -> Answer:
 
 def trends(found: Sequence[Series], histories: Sequence[str]) -> Answer:
     columns = ("runs of one plan", "runs", "newest", *(metric.name for metric in METRICS))
-    rows = tuple(
+    rows: tuple[tuple[str | Link, ...], ...] = tuple(
         (
             Link(each.name, f"/trend?{encoded({'series': each.name})}"),
             f"{len(each.entries):,}",
@@ -249,7 +248,7 @@ def trends(found: Sequence[Series], histories: Sequence[str]) -> Answer:
     if not rows:
         text = ["No plan has two judged runs yet."]
     gates = tuple((Link(printable(each), f"/gates?{encoded({'history': each})}"),) for each in histories)
-    sections = [Section("runs", "Runs", text=tuple(text), tables=(Table(*without_empty(columns, rows)),))]
+    sections = [Section("runs", "Runs", text=tuple(text), tables=(Table(columns, rows),))]
     if gates:
         sections.append(Section("gates", "Gates", tables=(Table(("history",), gates),)))
     return html("browse.html.j2", "Trends", at="trends", sections=sections)
@@ -270,7 +269,7 @@ def trend(of: Series) -> Answer:
     alt = f"{', '.join(metric.name for metric in drawn)} of {many(len(entries), 'run')}"
     verdicts, days = [each.state for each in entries], [each.made[:10] for each in entries]
     shown = picture("trend", alt, lambda sheet: over_time.draw(panels, verdicts, days, sheet)) if panels else None
-    rows = tuple(
+    rows: tuple[tuple[str | Link, ...], ...] = tuple(
         (
             each.state,
             Link(printable(each.name), href(each)),

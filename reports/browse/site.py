@@ -22,7 +22,7 @@ from harness.util.texts import clock, printable, shown
 from harness.web.server import Answer, Query
 from reports import page, trend_page
 from reports.browse import filtering, in_progress, pages, series, side, stored_files
-from reports.browse.index import NOT_READ, RUN, SPEC, Entry, Index
+from reports.browse.index import FOREIGN, NOT_READ, RUN, SPEC, Entry, Index
 from reports.browse.places import Served
 from reports.files import KNOWN
 from reports.listing import RUNNING
@@ -90,7 +90,7 @@ class Site:
         )
 
     def _listed(self, entries: list[Entry], query: Query, **of_the_page: Any) -> Answer:
-        foreign, own = filtering.foreign(entries), [each for each in entries if each.state != filtering.FOREIGN]
+        foreign, own = filtering.foreign(entries), [each for each in entries if each.state != FOREIGN]
         wanted = filtering.Wanted.of(query)
         found = filtering.matching(own, wanted)
         rows, number, count = filtering.page_of(found, query.get("page", ""))
@@ -120,7 +120,7 @@ class Site:
 
     def _entry(self, place: str) -> Entry | None:
         entry = self.index.entry(place) if "/" in place else None
-        return entry if entry and entry.state not in (filtering.FOREIGN, NOT_READ) else None
+        return entry if entry and entry.state not in (FOREIGN, NOT_READ) else None
 
     # Two runs.
 
