@@ -123,10 +123,12 @@ class Index:
     def _entry(self, place: str) -> Entry | None:
         """Return None for a folder that was removed meanwhile."""
         path = self.served.path(place)
-        if why := self.served.unreadable(place):
-            return Entry(place, OTHER, NOT_READ, why)
-        if path is None or not path.is_dir():
+        if path is None:
+            return Entry(place, OTHER, NOT_READ, "it is gone, or leads out of the served folder")
+        if not path.is_dir():
             return None
+        if why := self.served.unreadable(place, path):
+            return Entry(place, OTHER, NOT_READ, why)
         signature = _signature(path)
         known = self._known.get(place)
         if known and known[0] == signature:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,14 +30,14 @@ class Served:
         name, *parts = place.split("/")
         if name not in self.roots or any(part in ("", ".", "..") or "\0" in part for part in parts):
             return None
-        root = self._root(name)
+        root = self._real_roots[name]
         found = _real(root.joinpath(*parts))
         return found if found and found.is_relative_to(root) else None
 
     def folder(self, place: str) -> Path | None:
         """Return the folder of a run, an experiment or a page of ours; None if the place is no such folder."""
         found = self.path(place)
-        return found if found and is_ours(found) and not self.unreadable(place) else None
+        return found if found and is_ours(found) and not self.unreadable(place, found) else None
 
     def file(self, place: str) -> Path | None:
         """Return a file of a run, an experiment or a page of ours. A hidden file is not served: it may be half
@@ -45,17 +46,14 @@ class Served:
         found = self.path(place)
         if not found or not is_file(found) or any(part.startswith(".") for part in place.split("/")[1:]):
             return None
-        root = self._root(place.split("/", 1)[0])
+        root = self._root(place)
         above = [folder for folder in found.parents if folder == root or folder.is_relative_to(root)]
         return found if any(map(is_ours, above)) else None
 
-    def unreadable(self, place: str) -> str:
-        """Return why nothing of a folder is read: a link in it leads out, or a pipe would never end; "" if neither."""
-        found = self.path(place)
-        if found is None:
-            return "it is a link that leads out of the served folder, and is not read"
-        root = self._root(place.split("/", 1)[0])
-        for entry in _entries(found):
+    def unreadable(self, place: str, path: Path) -> str:
+        """Return why nothing of a place is read: a link in it leads out, or a pipe would never end; "" if neither."""
+        root = self._root(place)
+        for entry in _entries(path):
             if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
                 continue
             real = _real(Path(entry.path)) if entry.is_symlink() else None
@@ -73,8 +71,12 @@ class Served:
             if not entry.name.startswith(".") and _is_folder(entry):
                 yield f"{place}/{entry.name}"
 
-    def _root(self, name: str) -> Path:
-        return self.roots[name].resolve()
+    def _root(self, place: str) -> Path:
+        return self._real_roots[place.partition("/")[0]]
+
+    @cached_property
+    def _real_roots(self) -> Mapping[str, Path]:
+        return {name: path.resolve() for name, path in self.roots.items()}
 
 
 def is_ours(folder: Path) -> bool:
