@@ -24,6 +24,7 @@ KNOWN = {
     "audit.json": "each set of an audit, and what was found",
     "trend.json": "each gate of a history, series by series",
     "otava.yaml": "what Apache Otava needs to read figures/*.csv",
+    "live.html": "the run as it went, which replays in a browser",
     "experiment.json": "settings, and the result of each run",
     "rounds.jsonl": "each measured round of a gate",
     "verdict.json": "the verdict, its checks and their witnesses",

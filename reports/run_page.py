@@ -19,6 +19,7 @@ from reports.evidence import Evidence
 from reports.exports import curves
 from reports.figures.style import duration
 from reports.listing import RECHECK, RUNNING, TORN, run_of
+from reports.live import judged
 from reports.load_workers import by_workers
 from reports.outage import Outage, outage_of
 from reports.page import Link, Number, Page
@@ -32,6 +33,7 @@ def write(store: Store) -> Page:
     evidence = Evidence(store)
     page = page_of(evidence)
     save(page, curves.texts(evidence), store.path)
+    judged.write(evidence)
     return page
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import runpy
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -20,6 +21,7 @@ from typer.exceptions import TyperException
 from harness import __version__
 from harness.cli import examples, panels
 from harness.cli.common_flags import Json, with_quiet
+from harness.cli.live_flags import with_live
 from harness.model import Exit, UsageError
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.services import owners
@@ -34,10 +36,11 @@ class Place(NamedTuple):
     name: str  # a function in it, or a Typer application if the command has subcommands
     heading: str
     is_long: bool = False  # it shows its progress, and has --quiet
+    is_live: bool = False  # it makes runs, and has --live
 
 
 COMMANDS = {
-    "run": Place("run", "run", panels.RUNS, is_long=True),
+    "run": Place("run", "run", panels.RUNS, is_long=True, is_live=True),
     "recheck": Place("recheck", "recheck", panels.RUNS, is_long=True),
     "report": Place("recheck", "report", panels.RUNS, is_long=True),
     "ls": Place("ls_rm", "ls", panels.RUNS),
@@ -46,13 +49,14 @@ COMMANDS = {
     "tape": Place("tape", "tape", panels.RUNS),
     "backlog": Place("backlog", "backlog", panels.RUNS, is_long=True),
     "bench": Place("bench", "bench", panels.ITSELF, is_long=True),
-    "search": Place("search", "search", panels.EXPERIMENTS, is_long=True),
-    "chaos": Place("chaos", "chaos", panels.EXPERIMENTS, is_long=True),
-    "compare": Place("compare", "compare", panels.EXPERIMENTS, is_long=True),
+    "search": Place("search", "search", panels.EXPERIMENTS, is_long=True, is_live=True),
+    "chaos": Place("chaos", "chaos", panels.EXPERIMENTS, is_long=True, is_live=True),
+    "compare": Place("compare", "compare", panels.EXPERIMENTS, is_long=True, is_live=True),
     "scale": Place("scale", "scale", panels.EXPERIMENTS, is_long=True),
-    "gate": Place("gate", "gate", panels.EXPERIMENTS, is_long=True),
+    "gate": Place("gate", "gate", panels.EXPERIMENTS, is_long=True, is_live=True),
     "trend": Place("trend", "trend", panels.EXPERIMENTS),
     "upgrade": Place("upgrade", "upgrade_job", panels.EXPERIMENTS, is_long=True),
+    "live": Place("live", "live", panels.RUNS),
     "replay": Place("replay", "replay", panels.RUNS, is_long=True),
     "selftest": Place("selftest", "selftest", panels.ITSELF, is_long=True),
     "audit": Place("audit", "audit", panels.RUNS),
@@ -73,6 +77,7 @@ def imported(name: str) -> Any:
     """Import a command's function or application, and convert it to a Typer command."""
     found = _found(COMMANDS[name])
     if not isinstance(found, typer.Typer):
+        found = with_live(found) if COMMANDS[name].is_live else found
         found = with_quiet(found) if COMMANDS[name].is_long else found
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name)(found)
@@ -172,8 +177,19 @@ def _sentence_of(mistake: TyperException) -> str:
     """Format a usage error of Typer, with a hint to the help."""
     context: typer.Context | None = getattr(mistake, "ctx", None)
     said = mistake.format_message().rstrip(".")
+    if removed := _removed(said):
+        return removed
     end = "" if said.endswith("?") else "."  # some suggest another word
     return f"{said}{end} `{context.command_path if context else PROGRAM} --help` lists what is allowed."
+
+
+def _removed(said: str) -> str:
+    """Return what to use instead of a flag of older versions; "" if the mistake is another one."""
+    from harness.config.scenario_keys import REMOVED
+
+    flag = re.search(r"--(?:no-)?([a-z-]+)", said) if said.startswith("No such option") else None
+    instead = REMOVED.get(flag[1]) if flag else None
+    return f"There is no {flag[0]} any more. {instead}" if flag and instead else ""
 
 
 if __name__ == "__main__":  # a module that only defines the commands would end with exit code 0, which is a PASS

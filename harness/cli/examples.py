@@ -26,6 +26,7 @@ EXAMPLES = {
     "gate": "gate --base main --head HEAD --engine jobs/ad-counts",
     "trend": "trend bench/gates.jsonl",
     "upgrade": "upgrade --from spark --to spark@4.1.3",
+    "live": f"live {RUN}",
     "replay": f"replay {RUN}",
     "selftest": "selftest --clean 10",
     "audit": "audit results/ --total-rate 50000",

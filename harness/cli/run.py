@@ -37,7 +37,6 @@ from harness.terminal import console
     *SYSTEM,
     "repeat",
     "checksum",
-    "web",
     "workers",
     "bind",
 )

@@ -15,7 +15,7 @@ from typing import Any
 from generators.disorder import LATE_PRESETS, PRESETS
 from generators.profiles import PROFILES
 from harness.config.conflicts import refuse_clashes
-from harness.config.scenario_keys import KEYS, MOST_SEED, as_number, as_whole
+from harness.config.scenario_keys import KEYS, MOST_SEED, REMOVED, as_number, as_whole
 from harness.engines.manifest import in_any_folder
 from harness.faults import registry as faults
 from harness.faults.reach import refuse_beyond
@@ -56,7 +56,7 @@ OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some 
 SAME_NAME = (  # keys that are copied to fields of a run
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "cores", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
-    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "web", "bind", "patience"),
+    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "bind", "patience"),
 )
 
 
@@ -255,6 +255,8 @@ def _checked(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Reads each value. Errors name the source of an unknown key or wrong value."""
     result = {}
     for key, value in table.items():
+        if key in REMOVED:
+            raise UsageError(f"{where}: {key} is no key any more. {REMOVED[key]}")
         if key not in KEYS:
             raise UsageError(
                 f"{where}: unknown key {short(key)} (= {short(value)}); "

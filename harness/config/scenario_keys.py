@@ -589,11 +589,8 @@ KEYS: dict[str, Key] = {
         example='bind = "10.0.0.5:5557"',
         more="An address of this machine. Locust's channel there is neither authenticated nor encrypted.",
     ),
-    "web": Key(
-        Reader(flag),
-        False,
-        "show Locust's web page during the load",
-        group="environment",
-        example="web = true",
-    ),
+}
+# Keys and flags of older versions, each with what to use now.
+REMOVED = {
+    "web": "Locust's page is gone, because one click on it could stop a run. Use --live, which shows the whole run."
 }

@@ -104,6 +104,8 @@ class Done:
 class SideRun(Run):
     """The nine steps of a run. The fifth waits while the gate sends bursts."""
 
+    grows = True
+
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: RealWorld, store: Store, settings: Settings
     ) -> None:

@@ -33,7 +33,7 @@ from harness.runner.run import run as run_nine_steps
 from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
-from harness.services import children
+from harness.services import children, live_page
 from harness.services.addresses import listens_on_loopback, refuse_bind
 from harness.services.external import check_external, claim_external
 from harness.services.redis import find_server
@@ -141,6 +141,8 @@ def answer(
         surroundings = prepare(spec, engine_manifest)
         # The topic has the name of the run, and Kafka allows no @ in it.
         run_dir = Store.create(out.absolute(), f"{spec.title}-{spec.engine}".replace("@", "-"))
+        if url := live_page.watch(run_dir.path):
+            console.say(f"Live page: {url}")
         if twin:
             from harness.measuring.watched import link_twin
 

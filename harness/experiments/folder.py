@@ -18,6 +18,7 @@ from harness.host import disk_space
 from harness.model import HIDDEN, READABLE_SCHEMAS, SCHEMA_VERSION, WITH_SECRETS, Outcome, UsageError
 from harness.rundir import markers
 from harness.rundir.store import READABLE, Store, made_ms, new_folder
+from harness.services import live_page
 from harness.services.owners import owner_mark
 from harness.terminal import console
 from harness.terminal.command_end import UnderWay, under_way
@@ -126,6 +127,8 @@ class Folder:
         `instead` returns another sentence if the next step would find nothing by then.
         """
         self.history.tell(BEGUN, owner=owner_mark())
+        if url := live_page.watch(self.path):
+            console.say(f"Live page: {url}")
         work = UnderWay(self.path, self.path, next_step, instead)
         with under_way(work, self.history.tell), console.progress():
             yield

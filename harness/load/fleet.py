@@ -29,7 +29,6 @@ from harness.host import disk_space
 from harness.install.origin import ROOT
 from harness.load.certificate import certify
 from harness.model import Certificate, HarnessError, KafkaAddress, LoadStatus, LoadWorker, RunSpec, Sentinel
-from harness.services.addresses import LOOPBACK, free_ports
 from harness.services.children import Child, spawn
 from harness.util.clock import Clock
 from harness.util.wait import wait_until
@@ -53,13 +52,12 @@ class Load:
         self._run, self._folder = run, private / "load"
         self._config = self._folder / "config.json"
         self._child: Child | None = None
-        self.web_url = ""
 
     def start(self) -> None:
         """Start the ad servers. They wait for the address of Kafka."""
         self._folder.mkdir(mode=0o700)
         argv = [sys.executable, "-m", "locust", "-f", self.locustfile, "--exit-code-on-error", "0"]
-        argv += [*self._role(), *self._interface()]
+        argv += [*self._role(), "--headless", "--only-summary"]
         log = self._run / "logs" / "load.log"
         self._child = spawn(argv, name="load", log=log, env=self._environment(), cwd=ROOT)
 
@@ -139,14 +137,6 @@ class Load:
     def _environment(self) -> Mapping[str, str]:
         # One thread for all arithmetic: more would take CPU time from the engine.
         return {**os.environ, CONFIG_VARIABLE: str(self._config), "OPENBLAS_NUM_THREADS": "1"}
-
-    def _interface(self) -> list[str]:
-        """Headless, Locust ends with the tape; with a web page it needs flags to start and end by itself."""
-        if not self._spec.web:
-            return ["--headless", "--only-summary"]
-        port = str(free_ports(1)[0])
-        self.web_url = f"http://{LOOPBACK}:{port}"
-        return ["--web-host", LOOPBACK, "--web-port", port, "--autostart", "--autoquit", "0"]
 
     @property
     def _running(self) -> Child:

@@ -13,7 +13,7 @@ from harness.measuring.measurement import Cost
 from harness.model import RunSpec, is_remote_master
 from harness.rundir.missing_evidence import unless_missing
 
-PARTS = ("engine", "python workers", "kafka", "redis", "postgresql", "generator", "harness")
+PARTS = ("engine", "python workers", "kafka", "redis", "postgresql", "generator", "harness", "live page")
 ENGINE = ("engine", "python workers")
 MIB = 1 << 20
 

@@ -43,6 +43,7 @@ class Seen:
     cpu: Cpu
     ended_children: Cpu
     rss_bytes: int
+    name: str = ""
 
     @property
     def identity(self) -> Identity:

@@ -21,6 +21,7 @@ import psutil
 from harness.host import cgroup, cpu_starvation
 from harness.metering import hotspot_counters
 from harness.metering.cpu_books import Books, Cpu, Identity, Seen
+from harness.rundir.live_lines import LiveLines
 from harness.rundir.store import Store
 from harness.services.children import CHILD_VARIABLE
 from harness.services.owners import environment_of, start_of
@@ -42,7 +43,7 @@ class Accounting:
 
     def __init__(self, roots: Roots, checkpoint: Path | None, store: Store) -> None:
         self._processes, self._checkpoint, self._store = Processes(roots), checkpoint, store
-        self._books = Books()
+        self._books, self._lines = Books(), LiveLines(store.path)
         self._gc_s: dict[Identity, float] = {}
         self._resources: list[tuple[int, str, float, float, int]] = []
         self._state: list[tuple[int, int | None, float | None]] = []
@@ -77,8 +78,19 @@ class Accounting:
     def _sample(self) -> None:
         at_ms = self._store.clock.now_ms()
         seen = list(self._processes.sample())
-        for part, usage in self._books.take(seen).items():
+        used = self._books.take(seen)
+        for part, usage in used.items():
             self._resources.append((at_ms, part, usage.cpu.user_s, usage.cpu.system_s, usage.rss_bytes))
+        self._lines.write(
+            "parts",
+            at_ms,
+            parts={part: (round(usage.cpu.total_s, 3), usage.rss_bytes) for part, usage in used.items()},
+            processes=[
+                (each.pid, each.name, round(each.cpu.total_s, 3), each.rss_bytes)
+                for each in seen
+                if each.part in (ENGINE, WORKERS) and each.name
+            ],
+        )
         for each in seen:
             if each.part == ENGINE and (collecting_s := hotspot_counters.gc_s(each.pid)) is not None:
                 self._gc_s[each.identity] = collecting_s
@@ -158,7 +170,7 @@ class Processes:
             if pid in self._ours:
                 return Seen(pid, start, parent, part, Cpu(), ended, 0)
             used = exactly(pid, Cpu(times.user, times.system))
-            return Seen(pid, start, parent, part, used, ended, process.memory_info().rss)
+            return Seen(pid, start, parent, part, used, ended, process.memory_info().rss, name)
 
 
 def exactly(pid: int, ticks: Cpu) -> Cpu:

@@ -47,7 +47,6 @@ class RunSpec:
     redis_prefix: str = ""  # all keys of the run begin with it
     sql: str = ""  # "": an embedded PostgreSQL, if the engine writes to one; a password in it is never saved
     reset: bool = False
-    web: bool = False
     workers: int = 0  # processes that send the load; 0: one beside the harness
     bind: str = ""  # where workers of other hosts join; "": all of them are on this machine
     patience: float = 1.0  # factor on all deadlines of the run

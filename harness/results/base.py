@@ -30,6 +30,7 @@ from harness.results.sampler import PlainObserver, Polled, Sampled
 from harness.services.claim import literal
 from harness.util.clock import Clock
 from harness.util.integers import parse_int64
+from workloads.base import Columns
 
 UPDATED = "updated:"
 # Kinds of rows that are no type of a key. The type of a key that vanished while it was read is unknown too.
@@ -76,6 +77,9 @@ class Observer(Protocol):
 
     def changed(self) -> Change | None:
         """Return when the results last changed."""
+
+    def changes(self, since: int) -> Columns:
+        """Return the changes from this one on, as columns of samples.parquet."""
 
 
 class ResultStore(ABC):

@@ -47,6 +47,7 @@ from harness.util.nearest_rank import of_samples
 from harness.util.seeded_draws import Lane
 from harness.util.texts import readable
 from harness.util.wait import ends_within
+from workloads.base import Columns
 from workloads.prefixed import prefix_of
 from workloads.registry import results_of
 
@@ -257,6 +258,11 @@ class Recorder:
         index = self._index_of.get(key)
         return index is None or window_ms in self._counts[index]
 
+    def changes(self, since: int) -> Columns:
+        """Return the changes from this row on, as columns of samples.parquet. Another thread may record meanwhile."""
+        until = len(self._rows["count"])  # the column that is appended to last
+        return {name: np.array(column[since:until], dtype=np.int64) for name, column in self._rows.items()}
+
     @property
     def changed(self) -> Change | None:
         """The interval of the newest change between two polls. The first poll's content is no change."""
@@ -404,6 +410,9 @@ class _Watch(ABC):
 
     def shows(self, key: int, field: int) -> bool:
         return self._recorder.shows(key, field)
+
+    def changes(self, since: int) -> Columns:
+        return self._recorder.changes(since)
 
     @abstractmethod
     def _poll(self, *, full: bool) -> None: ...

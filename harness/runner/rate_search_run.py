@@ -40,6 +40,8 @@ def beginning_with(spec: RunSpec, first: Piece) -> RunSpec:
 class RateSearchRun(Run):
     """A run whose load grows: `decide` returns the next piece, or None if the load is complete."""
 
+    grows = True
+
     def __init__(
         self,
         spec: RunSpec,
@@ -60,10 +62,10 @@ class RateSearchRun(Run):
         self._unseen: Unseen | None = None  # from the load start on
 
     def load(self) -> None:
-        page = self._begin_load()
+        self._begin_load()
         self._tell("piece", from_ms=0, piece=self.pieces[0])
         self._await_epoch()
-        self._show(self.pieces[0], f", page {page}" if page else "")
+        self._show(self.pieces[0])
         while not self.fleet.status().finished:
             try:
                 self._tick()
@@ -73,7 +75,7 @@ class RateSearchRun(Run):
                 self._go_on()
         self._end_load()
 
-    def _show(self, piece: Piece, more: str) -> None:
+    def _show(self, piece: Piece, more: str = "") -> None:
         self.screen.phase("load", f"the end of {piece.rate_per_s:,.0f}/s ({piece.why.value}){more}")
 
     def _end_early(self, stopped: Stopped) -> None:

@@ -47,6 +47,7 @@ from harness.runner.first_minute_diagnosis import Diagnosis, Wanted
 from harness.runner.foreign_results import Foreign
 from harness.runner.idle_detector import IdleDetector
 from harness.runner.idle_rule import STILL_MS, IdleRule
+from harness.runner.live_view import LiveView, Seen
 from harness.runner.manifest_mismatch import (
     WAIT_SHARE,
     Probe,
@@ -105,11 +106,15 @@ class BehindByProgress(EngineGone):
 class Run:
     """The state that the nine steps share."""
 
+    grows = False  # whether the load is decided while it runs
+
     def __init__(
         self, spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen
     ) -> None:
-        self.spec, self.manifest, self.world, self.screen = spec, manifest, world, screen
+        self.spec, self.manifest, self.world = spec, manifest, world
         self.stored, self.store = stored, stored.store
+        self.live = LiveView(self.store, world.clock.now_ms, spec, grows=self.grows)
+        self.screen = self.live.beside(screen)
         self.schedule = Schedule(spec.tape)
         self.clock, self.engine, self.results, self.fleet = world.clock, world.engine, world.results, world.fleet
         self.log, self.fault, self.servers, self.host = world.log, world.fault, world.servers, world.host
@@ -149,6 +154,8 @@ class Run:
                 self.open()
                 with self._healing():
                     report = self.drive()  # 4, 5, 6
+                with suppress(HarnessError):  # nothing of the load may be left
+                    self._look_live()
                 spent = Spent(self.clock.now_ms() - self.life.started_ms, self.host.cpu_s(self.engine))
                 self.read(report)  # 7
                 if self.spec.backfill and report.state == "drained":
@@ -272,23 +279,22 @@ class Run:
 
     # 5. Load, at intended times. Faults fire on predicates of progress.
     def load(self) -> None:
-        page = self._begin_load()
-        watch = f", page {page}" if page else ""
+        self._begin_load()
         self._await_epoch()
         if self.schedule.warm_up:
-            self._send_until_warm(watch)
-        self._send_load(watch)
+            self._send_until_warm()
+        self._send_load()
 
-    def _begin_load(self) -> str:
-        """Start the load and the observer; return Locust's URL."""
+    def _begin_load(self) -> None:
+        """Start the load and the observer."""
         self.screen.phase("fleet", f"{many(self.spec.tape.senders, 'ad server')}")
-        page = self.fleet.await_ready()
+        self.fleet.await_ready()
         self.epoch_ms = start_time.next_ms(self.clock.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
+        self.live.begin(self.epoch_ms, self.schedule, self.expected)
         self.results.start_observing()
         self.fleet.go(self.epoch_ms)
         self._watch_results()
-        return page
 
     def _watch_results(self) -> None:
         """Detect the end by results if the engine reports no progress."""
@@ -304,9 +310,9 @@ class Run:
         self.idle_detector = IdleDetector(self.world, self.poller, rule, blind=bool(self.manifest.blind))
         self.idle_detector.look_first()
 
-    def _send_load(self, watch: str) -> None:
+    def _send_load(self) -> None:
         load = self.schedule.load
-        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s{watch}")
+        self.screen.phase("load", f"{many(load.total, 'event')} in {load.duration_ms / 1000:.0f} s")
         while not self.fleet.status().finished:
             self._tick()
         self._end_load()
@@ -325,10 +331,10 @@ class Run:
         while self.clock.now_ms() < begin_ms:
             self._tick()
 
-    def _send_until_warm(self, watch: str) -> None:
+    def _send_until_warm(self) -> None:
         """Send the warm-up, which is judged like all else, but not measured."""
         seconds = f"{self.schedule.warm_up_ms / 1000:.0f} s before the load"
-        self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}{watch}")
+        self.screen.phase("warm-up", f"{many(self.schedule.warm_up_total, 'event')} in the {seconds}")
         while self.clock.now_ms() < self.epoch_ms:
             self._tick()
 
@@ -675,7 +681,20 @@ class Run:
         if self.idle_detector:
             self.idle_detector.note_change()
         self.screen.update(self._facts())
+        if self.live.is_due():
+            self._look_live()
         self.clock.pause(TICK_S)
+
+    def _look_live(self) -> None:
+        seen = Seen(
+            self.fleet.status(),
+            self.schedule.total,
+            self._done() if self.manifest.progress else None,
+            self.fault.reports(),
+            self.marking.sent,
+            self.results.changes,
+        )
+        self.live.look(seen, self.schedule)
 
     def _poll_fault(self) -> None:
         """Poll the fault; its target may already be gone. No fault begins to wait in a warm-up."""

@@ -36,6 +36,7 @@ class Marking:
         earliest_ms: int = 0,
         await_read: Callable[[], None] = lambda: None,
     ) -> None:
+        self.sent: list[Sentinel] = []
         self._log, self._clock = world.log, world.clock
         self._tell, self._answers, self._final = tell, poller, final
         self._partitions = spec.tape.partitions
@@ -130,5 +131,6 @@ class Marking:
         )
 
     def _send(self, marks: Sequence[Sentinel]) -> None:
+        self.sent += marks
         self._tell("marks", marks=marks)
         self._log.send(marks)

@@ -219,9 +219,9 @@ def detach(argv: Sequence[str], *, log: Path, cwd: Path) -> int:
     return int(done.stdout)
 
 
-def stop_all() -> None:
+def stop_all(spared: Collection[Child] = ()) -> None:
     """Kill all remaining children, the youngest first, and delete the folders of this owner."""
-    for child in sorted(_living, key=lambda child: child.pid, reverse=True):
+    for child in sorted(_living.difference(spared), key=lambda child: child.pid, reverse=True):
         with suppress(DeadlinePassed):  # go on with the others; the next sweep tries again
             child.kill_group()
     release_all()
@@ -229,16 +229,19 @@ def stop_all() -> None:
 
 @contextmanager
 def guard() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP end the program like an exception does. At the end all our processes are gone."""
+    """Inside, SIGTERM and SIGHUP end the program like an exception does. At the end all processes that were started
+    inside are gone.
+    """
+    outside = frozenset(_living)
     heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, command_end.stop) for number in heard}
     try:
         yield
     finally:
         try:
-            stop_all()
+            stop_all(outside)
         except Stopped:  # a signal interrupted it
-            stop_all()
+            stop_all(outside)
             raise
         for number, handler in previous.items():
             signal.signal(number, handler)

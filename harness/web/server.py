@@ -72,6 +72,10 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._thread.join()
+        self.close()
+
+    def close(self) -> None:
+        """Give the port back. Within a `with` block this comes by itself."""
         self._http.server_close()
 
 

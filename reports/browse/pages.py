@@ -115,6 +115,11 @@ def about(entry: Entry) -> str:
     return address("in" if entry.is_experiment else "run", *entry.place.split("/"))
 
 
+def live(entry: Entry) -> str:
+    """Return the address of the live page, which ends with a slash: what it loads lies below it."""
+    return address("live", *entry.place.split("/"), "")
+
+
 def file_address(place: str, name: str) -> str:
     return address("files", *place.split("/"), *name.split("/"))
 
@@ -157,7 +162,11 @@ def listed(
         count=count if of else "There is no run or experiment here yet.",
         rows=[row_of(entry) for entry in shown],
         running=[
-            {"href": about(entry), "name": printable(entry.name), "sentence": entry.sentence or entry.kind}
+            {
+                "href": live(entry) if entry.kind == RUN else about(entry),
+                "name": printable(entry.name),
+                "sentence": entry.sentence or entry.kind,
+            }
             for entry in running
         ],
         pages=[_page(each, number, action, more) for each in range(1, pages + 1)] if pages > 1 else [],
@@ -183,6 +192,8 @@ def run_page(entry: Entry, sections: Sequence[Section]) -> Answer:
     links = [Link("Compare with another run", f"/?{encoded({'a': entry.place})}")] if entry.kind == RUN else []
     if entry.has_page:
         links = [Link("The report", file_address(entry.place, saved.FILE)), *links]
+    if entry.state == RUNNING:
+        links = [Link("Watch it live", live(entry)), *links]
     text = [f"{entry.state}: {entry.sentence}" if entry.sentence else entry.state]
     if not entry.has_page and entry.state != RUNNING:
         text.append("It has no report.html. `streamgauge report RUN` makes one from the files that are left.")

@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.experiments.gating import history
 from harness.host.disk_space import size_in_words
@@ -26,11 +26,15 @@ from reports.browse.index import FOREIGN, NOT_READ, RUN, SPEC, Entry, Index
 from reports.browse.places import Served
 from reports.files import KNOWN
 from reports.listing import RUNNING
+from reports.live import assets
+from reports.live.server import LivePage
 from reports.page import Link, Section, Table
 
 LINES, LONGEST = 30, 200
 FILES = 1000  # most that a page lists
-DRAWINGS = 20  # pages with drawings that are kept
+K, V = TypeVar("K"), TypeVar("V")
+KEPT = 20  # pages with drawings, and live pages
+LIVE = ("", "events", *assets.FILES)
 OTAVA = "otava"  # the section of a trend that explains files which `trend` writes, and `serve` does not
 UNREADABLE = (MissingEvidence, UsageError, HarnessError)
 
@@ -41,11 +45,12 @@ class Site:
     def __init__(self, roots: Mapping[str, Path]) -> None:
         self.served = Served(roots)
         self.index = Index(self.served)
-        self._drawing = threading.Lock()  # matplotlib's settings are global
+        self._making = threading.Lock()  # one drawing at a time: matplotlib's settings are global
         self._routes: Mapping[str, Callable[[str, Query], Answer | None]] = {
             "": self._list,
             "in": self._experiment,
             "run": self._run,
+            "live": self._live,
             "compare": self._compare,
             "trends": self._trends,
             "trend": self._trend,
@@ -53,6 +58,7 @@ class Site:
             "files": self._file,
         }
         self._drawn: dict[object, Answer] = {}
+        self._watched: dict[str, LivePage] = {}
 
     def answers(self, path: str, query: Query) -> Answer | None:
         """Return the page of an address; None if there is none."""
@@ -118,6 +124,17 @@ class Site:
         store = Store(folder)
         return pages.run_page(entry, [*_settings(store), _history(store), _files(place, folder)])
 
+    def _live(self, path: str, query: Query) -> Answer | None:
+        """Return the live page of a run, what it loads, or a file of the run to which it links."""
+        place, _, name = path.rpartition("/")
+        if name not in LIVE:
+            return self._file(path, query)
+        entry, folder = self._entry(place), self.served.folder(place)
+        if entry is None or folder is None or entry.kind != RUN:
+            return None
+        with self._making:
+            return _kept(self._watched, place, lambda: LivePage(folder)).answers(name, query)
+
     def _entry(self, place: str) -> Entry | None:
         entry = self.index.entry(place) if "/" in place else None
         return entry if entry and entry.state not in (FOREIGN, NOT_READ) else None
@@ -173,12 +190,8 @@ class Site:
 
     def _once(self, key: object, draw: Callable[[], Answer]) -> Answer:
         """Draw a page once for equal values. One is drawn at a time."""
-        with self._drawing:
-            if key not in self._drawn:
-                while len(self._drawn) >= DRAWINGS:
-                    del self._drawn[next(iter(self._drawn))]
-                self._drawn[key] = draw()
-            return self._drawn[key]
+        with self._making:
+            return _kept(self._drawn, key, draw)
 
     # A file.
 
@@ -188,6 +201,15 @@ class Site:
             return stored_files.answer(found) if found else None
         except OSError:  # it was removed meanwhile
             return None
+
+
+def _kept(kept: dict[K, V], key: K, make: Callable[[], V]) -> V:
+    """Return a value that is made once; of many, only the newest are kept."""
+    if key not in kept:
+        while len(kept) >= KEPT:
+            del kept[next(iter(kept))]
+        kept[key] = make()
+    return kept[key]
 
 
 def _is_history(path: Path) -> bool:

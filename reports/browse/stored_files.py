@@ -1,7 +1,7 @@
 """A file of a run as an answer: its type, and what a browser may do with it.
 
-A stored page may be old, foreign or edited. So it is shown in a sandbox: its styles and drawings work, no script of it
-runs, and nothing in it can call another host or read another page of this server.
+A stored page may be old, foreign or edited. So it is shown in a sandbox: its styles and drawings work, and nothing in
+it can call another host or read another page of this server. Scripts run in no page but the one that replays a run.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.web.server import HTML, Answer
+from reports.live import export
 
-STORED = (
+INSIDE = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; font-src data:; form-action 'none'; "
-    "base-uri 'none'; frame-ancestors 'none'; sandbox allow-downloads"
+    "base-uri 'none'; frame-ancestors 'none'; "
 )
+STORED = INSIDE + "sandbox allow-downloads"
+REPLAYED = INSIDE + "script-src 'unsafe-inline'; webrtc 'block'; sandbox allow-downloads allow-scripts"
 TEXT, BINARY = "text/plain; charset=utf-8", "application/octet-stream"
 TYPES = {".html": HTML, ".svg": "image/svg+xml", ".png": "image/png"}
 TEXTS = (
@@ -38,10 +41,10 @@ AT_ONCE = 1 << 20  # bytes
 
 def answer(path: Path) -> Answer:
     """Return a small file whole, and a large one in pieces. The path was checked to be a file in a served folder."""
-    kind = content_type(path)
+    kind, policy = content_type(path), REPLAYED if path.name == export.FILE else STORED
     if path.stat().st_size <= AT_ONCE:
-        return Answer(b"".join(pieces(path)), kind, policy=STORED)
-    return Answer(pieces(path), kind, policy=STORED)
+        return Answer(b"".join(pieces(path)), kind, policy=policy)
+    return Answer(pieces(path), kind, policy=policy)
 
 
 def content_type(path: Path) -> str:

@@ -137,14 +137,6 @@ def test_the_fleet_keeps_its_schedule_by_the_clock_of_the_run_and_not_by_the_mac
     assert load.certify().valid
 
 
-def test_the_web_page_of_locust_ends_with_the_tape_too(kafka_address, topic, run, tmp_path):
-    load = Load(replace(SPEC, web=True), topic, run, tmp_path)
-    sent(load, kafka_address, Clock())
-
-    assert load.web_url.startswith("http://127.0.0.1:")
-    assert load.certify().valid
-
-
 def test_a_load_that_is_stopped_in_the_middle_leaves_true_books(kafka_address, topic, run, tmp_path):
     long = replace(TAPE, profile=steady(2000, 600_000))
     load = Load(replace(SPEC, tape=long), topic, run, tmp_path)

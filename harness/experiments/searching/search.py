@@ -30,7 +30,7 @@ WITHOUT: Mapping[str, Any] = {
     "requires": [],
 }
 # These are no flags of a search: it chooses its load itself, without any load before or after.
-OF_ONE_LOAD = ("rate", "duration", "warm_up", "web", *WITHOUT)
+OF_ONE_LOAD = ("rate", "duration", "warm_up", *WITHOUT)
 # Its first rate is at most so many times the rate of the scenario.
 FASTER = 5
 # Estimated time besides the load: starting, draining, reading, judging, measuring.

@@ -17,6 +17,7 @@ from harness.model import Certificate, Change, Expiring, FileSeam, HarnessError,
 from harness.results.base import HeldFile
 from harness.results.redis_scan import Row
 from harness.results.sampler import Sampled
+from workloads.base import Columns
 
 
 class ServiceGone(HarnessError):  # noqa: N818  (it reads as an event)
@@ -64,6 +65,9 @@ class Results(Protocol):
     def shows(self, key: int, field: int) -> bool:
         """Return whether a reader has seen anything of this cell; True if no reader observes it."""
 
+    def changes(self, since: int) -> Columns | None:
+        """Return the changes that an observer saw from this one on, as columns of samples.parquet; None without one."""
+
 
 class Fleet(Protocol):
     """The ad servers that send the load."""
@@ -71,8 +75,8 @@ class Fleet(Protocol):
     def gather(self) -> None:
         """Wait until all workers on other hosts have joined; only if there are any."""
 
-    def await_ready(self) -> str:
-        """Wait until all ad servers are up and wait for the load start; return the URL of their page, or ""."""
+    def await_ready(self) -> None:
+        """Wait until all ad servers are up and wait for the load start."""
 
     def go(self, epoch_ms: int) -> None:
         """Start the load at this time."""

@@ -174,8 +174,8 @@ class FakeWorld:
     def gather(self) -> None:
         """There are no workers on other hosts."""
 
-    def await_ready(self) -> str:
-        return ""
+    def await_ready(self) -> None:
+        """No process has to start."""
 
     def send(self, marks: Sequence[Sentinel]) -> None:
         for mark in marks:
@@ -318,6 +318,9 @@ class FakeWorld:
 
     def shows(self, key: int, field: int) -> bool:
         return self._recorder is None or self._recorder.shows(key, field)
+
+    def changes(self, since: int) -> Columns | None:
+        return self._recorder.changes(since) if self._recorder else None
 
     def changed(self) -> Change | None:
         return self._recorder.changed if self._recorder else None

@@ -23,11 +23,10 @@ class RealFleet:
         if isinstance(self.load, WorkersLoad):
             self.load.gather()
 
-    def await_ready(self) -> str:
+    def await_ready(self) -> None:
         with self._without_services():
             self.load.wait_ready()
         self._store.tell("fleet", servers=self._senders, nice=self.load.nice)
-        return self.load.web_url
 
     def go(self, epoch_ms: int) -> None:
         self.load.go(epoch_ms, self._store.clock)

@@ -32,7 +32,7 @@ from harness.runner.world.log import RealLog
 from harness.runner.world.results import RealResults
 from harness.runner.world.servers import RealServers
 from harness.runner.world.services import Services
-from harness.services import claim, kafka, made, owners, postgresql, small_disk
+from harness.services import claim, kafka, live_page, made, owners, postgresql, small_disk
 from harness.services.small_disk import SmallDisk
 from harness.util.texts import many
 from workloads.registry import results_of
@@ -177,7 +177,8 @@ class RealWorld:
         return folder
 
     def _roots(self) -> Mapping[str, Sequence[int]]:
-        return {**self._services.pids(), "engine": self.engine.pids(), "generator": self._load.pids}
+        parts = {**self._services.pids(), "engine": self.engine.pids(), "generator": self._load.pids}
+        return parts | ({live_page.NAME: page} if (page := live_page.pids()) else {})
 
     def _unserved(self) -> str:
         return (self.servers.gone() or self.servers.refused()) if self.fault.settled() else ""

@@ -19,6 +19,7 @@ from harness.rundir.store import Store
 from harness.runner.world.services import Services
 from harness.services import claim
 from harness.services.redis import keys_elsewhere
+from workloads.base import Columns
 from workloads.registry import length_ms_of, results_of
 
 T = TypeVar("T")
@@ -94,6 +95,9 @@ class RealResults:
 
     def shows(self, key: int, field: int) -> bool:
         return self._observer is None or self._observer.shows(key, field)
+
+    def changes(self, since: int) -> Columns | None:
+        return self._observer.changes(since) if self._observer else None
 
     def changed(self) -> Change | None:
         watch = self._observer or self._changes

@@ -93,7 +93,7 @@ def test_what_takes_long_can_be_quiet(shown):
 def test_every_flag_of_a_key_says_what_it_takes_and_what_it_is_when_it_is_left_out(shown):
     told = plain(shown("run", "-h"))
 
-    for key in EVENTS + SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum", "web"):
+    for key in EVENTS + SYSTEM + ("engine", "sink", "rate", "duration", "fault", "repeat", "checksum"):
         flag = f"--{key.replace('_', '-')}"
         assert plain(f"{flag} {KEYS[key].read.shape}") in told
         assert plain(KEYS[key].explained()) in told

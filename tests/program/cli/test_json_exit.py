@@ -38,6 +38,7 @@ RIGHT = {
     "run": FAST,
     "recheck": ["RUN"],
     "report": ["RUN"],
+    "live": ["RUN"],
     "ls": [],
     "rm": ["--but-last", "5"],
     "tape": ["--duration", "1s"],

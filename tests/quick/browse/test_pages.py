@@ -154,6 +154,38 @@ def test_a_stored_page_is_in_a_sandbox_without_scripts(site: Site, runs: Path, s
     assert "http" not in answer.policy
 
 
+def test_the_page_that_replays_a_run_may_run_its_scripts_and_reach_nothing(
+    site: Site, runs: Path, stored: Path
+) -> None:
+    folders.copied(stored, runs, RIGHT)
+    (runs / RIGHT / "live.html").write_text(SCRIPT)
+    answer = site.answers(f"/files/runs/{RIGHT}/live.html", {})
+    assert answer is not None
+    rules = dict(rule.strip().partition(" ")[::2] for rule in answer.policy.split(";"))
+    assert (rules["default-src"], rules["script-src"]) == ("'none'", "'unsafe-inline'")
+    assert rules["sandbox"] == "allow-downloads allow-scripts"  # and not allow-same-origin
+    assert (rules["webrtc"], rules["form-action"], "connect-src" in rules) == ("'block'", "'none'", False)
+
+
+def test_a_run_in_progress_has_its_live_page(site: Site, runs: Path, stored: Path) -> None:
+    run = folders.running(runs, stored)
+    place = f"runs/{run.path.name}"
+    assert f'href="/live/{place}/"' in text_of(site.answers("/", {}))
+    assert f'href="/live/{place}/"' in text_of(site.answers(f"/run/{place}", {}))
+    page = Elements(text_of(site.answers(f"/live/{place}/", {})))
+    loaded = [each for each in page.addresses if each.endswith((".css", ".js"))]
+    assert len(loaded) > 2
+    assert [name for name in loaded if site.answers(f"/live/{place}/{name}", {}) is None] == []
+    events = site.answers(f"/live/{place}/events", {})
+    assert events is not None
+    assert not isinstance(events.body, bytes)
+    frames = iter(events.body)
+    assert any(b'"run":' in next(frames) for _ in range(4))
+    assert site.answers(f"/live/{place}/plan.json", {}) is not None
+    for path in (f"/live/{place}/../secret.txt", "/live/runs/", "/live/runs/nothing/", "/live/", f"/live/{place}"):
+        assert site.answers(path, {}) is None, path
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
