@@ -77,7 +77,7 @@ def sentence(a: Side, b: Side) -> str:
     plan = f"{many(len(settings), 'setting differs', 'settings differ')}" if settings else "the plan is the same"
     if a.events and a.events == b.events:
         plan += ", and both sent the same events"
-    answers = f"both are {a.outcome}" if a.outcome == b.outcome else f"A is {a.outcome} and B is {b.outcome}"
+    answers = f"Both are {a.outcome}" if a.outcome == b.outcome else f"A is {a.outcome} and B is {b.outcome}"
     return f"{answers}; {plan}."
 
 

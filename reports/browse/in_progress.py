@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from harness.model import RunSpec
-from harness.rundir.store import Store
+from harness.rundir.store import HISTORY, Store
 from harness.util.texts import printable, readable, shown
 
 # A line of the history -> the phase that it begins, in the order of a run.
@@ -31,6 +31,8 @@ RANKS = {kind: rank for rank, kind in enumerate(PHASES)}
 LOAD = "epoch"
 TAIL = 1 << 16  # bytes of a history that are shown
 CUT_OFF = "(cut off)"
+NO_LINE = "its history has no line yet"
+APART_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -52,20 +54,35 @@ class Progress:
 
 
 def read(store: Store, spec: RunSpec | None, now_ms: int) -> Progress:
-    return progress_of(list(store.history(*PHASES)), spec, now_ms)
+    path = store.path / HISTORY
+    try:
+        written_ms = path.stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return Progress(NO_LINE, None, None)
+    return progress_of(list(store.history(*PHASES)), spec, now_ms, written_ms, _last_ms(tail(path)))
 
 
-def progress_of(lines: Sequence[Mapping[str, Any]], spec: RunSpec | None, now_ms: int) -> Progress:
+def _last_ms(lines: Sequence[Line]) -> int:
+    return next((each.at_ms for each in reversed(lines) if each.at_ms), 0)
+
+
+def progress_of(
+    lines: Sequence[Mapping[str, Any]], spec: RunSpec | None, now_ms: int, written_ms: int, last_ms: int
+) -> Progress:
     """Return the progress by the lines of a history that begin a phase. A run never goes back to an earlier phase: an
     engine that starts again after a fault does so within the load.
+
+    The history was written at `written_ms` by this machine's clock, and its last line is of `last_ms` by the run's. If
+    these are apart, the run simulates its clock, and its load has no place in our time.
     """
     if not lines:
-        return Progress("its history has no line yet", None, None)
+        return Progress(NO_LINE, None, None)
     latest = max(lines, key=lambda line: RANKS[line["kind"]])
-    phase, times_ms = PHASES[latest["kind"]], [each.get("at_ms") for each in lines]
-    if latest["kind"] == LOAD and isinstance(latest.get("epoch_ms"), int):
-        phase = _of_the_load(now_ms - latest["epoch_ms"], spec)
-    return Progress(phase, _since(times_ms[0], now_ms), _since(times_ms[-1], now_ms))
+    phase, made_ms, epoch_ms = PHASES[latest["kind"]], lines[0].get("at_ms"), latest.get("epoch_ms")
+    if latest["kind"] == LOAD and isinstance(epoch_ms, int) and abs(written_ms - last_ms) < APART_MS:
+        phase = _of_the_load(now_ms - epoch_ms, spec)
+    begun_s = _since_s(made_ms, now_ms) if isinstance(made_ms, int) else None
+    return Progress(phase, begun_s, _since_s(written_ms, now_ms))
 
 
 @dataclass(frozen=True)
@@ -95,8 +112,12 @@ def _line(line: bytes) -> Line:
     except (ValueError, RecursionError):
         return Line(0, CUT_OFF, shown(printable(readable(line))))
     at_ms, kind = facts.pop("at_ms", 0), str(facts.pop("kind", ""))
-    words = ", ".join(f"{name} {value}" for name, value in facts.items())
+    words = ", ".join(f"{name} {_text(value)}" for name, value in facts.items())
     return Line(at_ms if isinstance(at_ms, int) else 0, shown(printable(kind)), shown(printable(words)))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _of_the_load(since_ms: int, spec: RunSpec | None) -> str:
@@ -109,8 +130,8 @@ def _of_the_load(since_ms: int, spec: RunSpec | None) -> str:
     return f"load, {since_ms / 1000:.0f} s of {spec.tape.load_ms / 1000:.0f} s"
 
 
-def _since(at_ms: object, now_ms: int) -> float | None:
-    return max(0.0, (now_ms - at_ms) / 1000) if isinstance(at_ms, int) else None
+def _since_s(at_ms: int, now_ms: int) -> float:
+    return max(0.0, (now_ms - at_ms) / 1000)
 
 
 def ago(seconds: float) -> str:

@@ -141,10 +141,11 @@ def listed(
     text: Sequence[str] = (),
     links: Sequence[Link] = (),
     of: int,
+    what: str,
 ) -> Answer:
     """Return a page of the list. `found`: all that match the filter, out of `of`."""
     count = f"{len(found):,} of {of:,}" if len(found) != of else f"{of:,}"
-    count += " runs and experiments" if of != 1 else " run or experiment"
+    count += f" {what}"
     if pages > 1:
         first = (number - 1) * ON_A_PAGE
         count += f"; {first + 1:,} to {first + len(shown):,} are shown, the newest first"
@@ -159,7 +160,7 @@ def listed(
         action=action,
         choices=choices,
         wanted=wanted,
-        count=count if of else "There is no run or experiment here yet.",
+        count=count if of else f"There are no {what} here yet.",
         rows=[row_of(entry) for entry in shown],
         running=[
             {
@@ -278,8 +279,8 @@ def trend(of: Series) -> Answer:
     if len(entries) < len(of.entries):
         text.append(f"The newest {DRAWN} are drawn.")
     alt = f"{', '.join(metric.name for metric in drawn)} of {many(len(entries), 'run')}"
-    verdicts, days = [each.state for each in entries], [each.made[:10] for each in entries]
-    shown = picture("trend", alt, lambda sheet: over_time.draw(panels, verdicts, days, sheet)) if panels else None
+    verdicts, times = [each.state for each in entries], series.times(entries)
+    shown = picture("trend", alt, lambda sheet: over_time.draw(panels, verdicts, times, sheet)) if panels else None
     rows: tuple[tuple[str | Link, ...], ...] = tuple(
         (
             each.state,

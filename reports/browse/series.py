@@ -71,3 +71,9 @@ def _time(entry: Entry) -> tuple[int, str]:
 
 def outcomes(series: Sequence[Entry]) -> Mapping[str, int]:
     return {state: count for state in JUDGED if (count := sum(each.state == state for each in series))}
+
+
+def times(entries: Sequence[Entry]) -> list[str]:
+    """Return a short time of each run: its date, or its time of day if all are of one day."""
+    one_day = len({entry.made[:10] for entry in entries}) == 1
+    return [entry.made[11:] if one_day else entry.made[:10] for entry in entries]

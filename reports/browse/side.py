@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from harness.measuring.measurement import Measurement, Recovery
-from harness.model import Verdict
+from harness.model import RunSpec, Verdict
 from harness.rundir.missing_evidence import MissingEvidence, from_files, unless_missing
 from harness.rundir.store import Store
 from reports.browse.index import SPEC, Entry
@@ -51,7 +51,7 @@ def read(entry: Entry, store: Store) -> Side:
         entry,
         verdict.outcome.value if verdict else entry.state,
         verdict.sentence if verdict else entry.sentence,
-        plan=plan_of(unless_missing(lambda: run.store.read_json(SPEC))),
+        plan=plan_of(run.store),
         engine=flat(sealed.get("manifest")),
         machine=flat(_json(run, "environment.json")),
         events=_digest(sealed, "tape"),
@@ -92,9 +92,17 @@ def _digest(sealed: Mapping[str, Any], key: str) -> str:
 # ---------------------------------------------------------------- Settings as texts
 
 
-def plan_of(spec: Any) -> dict[str, str]:
-    """Return each setting under the name that it has in spec.json; a fault and a profile in words."""
-    return dict(_plan(spec)) if isinstance(spec, Mapping) else {}
+def plan_of(store: Store) -> dict[str, str]:
+    """Return each setting of a run under the name that it has in spec.json; a fault and a profile in words. A setting
+    that an older version did not have stands at its default.
+    """
+    known = unless_missing(lambda: store.read_as(SPEC, RunSpec).public())
+    spec: Any = known or unless_missing(lambda: store.read_json(SPEC))
+    return in_words(spec) if isinstance(spec, Mapping) else {}
+
+
+def in_words(spec: Mapping[str, Any]) -> dict[str, str]:
+    return dict(_plan(spec))
 
 
 def _plan(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -127,9 +135,9 @@ def flat(value: Any, name: str = "") -> dict[str, str]:
     inside: Mapping[str, Any] = {}
     if isinstance(value, Mapping):
         inside = value
-    elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
+    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping | list | tuple) for each in value):
         inside = {str(number): each for number, each in enumerate(value)}
-    elif value not in (None, "", [], {}):
+    elif value not in (None, "", [], (), {}):
         return {name: _text(value)}
     prefix = f"{name}." if name else ""
     return {key: text for part, each in inside.items() for key, text in flat(each, f"{prefix}{part}").items()}
@@ -138,6 +146,6 @@ def flat(value: Any, name: str = "") -> dict[str, str]:
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -31,6 +31,7 @@ from reports.live.server import LivePage
 from reports.page import Link, Section, Table
 
 LINES, LONGEST = 30, 200
+UTC = " UTC"
 FILES = 1000  # most that a page lists
 K, V = TypeVar("K"), TypeVar("V")
 KEPT = 20  # pages with drawings, and live pages
@@ -78,7 +79,9 @@ class Site:
             return None
         entries = self.index.entries()
         folders = ", ".join(str(path) for path in self.served.roots.values())
-        return self._listed(entries, query, title="Runs and experiments", subtitle=folders, action="/")
+        return self._listed(
+            entries, query, title="Runs and experiments", subtitle=folders, action="/", what="runs and experiments"
+        )
 
     def _experiment(self, place: str, query: Query) -> Answer | None:
         entry = self._entry(place)
@@ -91,6 +94,7 @@ class Site:
             title=entry.name,
             subtitle=f"{entry.kind}, made {entry.made} UTC" if entry.made else entry.kind,
             action=pages.about(entry),
+            what="runs",
             text=[f"{entry.state}: {entry.sentence}" if entry.sentence else entry.state],
             links=links,
         )
@@ -230,8 +234,7 @@ def _of_gates(path: Path) -> Answer:
 
 
 def _settings(store: Store) -> list[Section]:
-    spec = unless_missing(lambda: store.read_json(SPEC))
-    rows = tuple((name, shown(printable(value), LONGEST)) for name, value in side.plan_of(spec).items())
+    rows = tuple((name, shown(printable(value), LONGEST)) for name, value in side.plan_of(store).items())
     table = Table(("setting", "value"), rows, f"{len(rows)} settings", folded=True)
     readable = unless_missing(lambda: store.read_as(SPEC, RunSpec))
     text = () if readable else ("Its spec.json is missing or can't be read by this version.",)
@@ -240,9 +243,9 @@ def _settings(store: Store) -> list[Section]:
 
 def _history(store: Store) -> Section:
     lines = in_progress.tail(store.path / HISTORY)[-LINES:]
-    rows = tuple((clock(each.at_ms) if each.at_ms else "", each.kind, each.facts) for each in lines)
+    rows = tuple((clock(each.at_ms).removesuffix(UTC) if each.at_ms else "", each.kind, each.facts) for each in lines)
     text = () if rows else ("It has no history yet.",)
-    table = Table(("time", "what", "facts"), rows)
+    table = Table(("time, UTC", "what", "facts"), rows)
     return Section("history", "The end of its history", text=text, tables=(table,))
 
 

@@ -26,24 +26,24 @@ class Panel:
     is_time: bool = False
 
 
-def draw(panels: Sequence[Panel], verdicts: Sequence[str], days: Sequence[str], sheet: Sheet) -> None:
-    """`verdicts` and `days`: of each run."""
+def draw(panels: Sequence[Panel], verdicts: Sequence[str], times: Sequence[str], sheet: Sheet) -> None:
+    """`verdicts` and `times`: of each run."""
     rows = sheet.rows([PANEL_PX] * len(panels), above_px=LEGEND_PX)
     for panel, axes in zip(panels, rows, strict=True):
         _draw(panel, verdicts, axes)
     last = rows[-1]
-    last.set_xlim(-0.6, len(days) - 0.4)
+    last.set_xlim(-0.6, len(times) - 0.4)
     last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
-    last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _day(index, days)))
-    last.set_xlabel("runs, by date")
+    last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _at(index, times)))
+    last.set_xlabel("runs, by time (UTC)")
     marks = [mark(colour, shape, verdict) for verdict, (colour, shape) in MARKS.items()]
     marks.append(mark(MUTED, "x", WITHOUT))
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
 
 
-def _day(index: float, days: Sequence[str]) -> str:
+def _at(index: float, times: Sequence[str]) -> str:
     """Empty for a tick that is not at a run."""
-    return days[int(index)] if index in range(len(days)) else ""
+    return times[int(index)] if index in range(len(times)) else ""
 
 
 def _draw(panel: Panel, verdicts: Sequence[str], axes: Axes) -> None:
@@ -56,7 +56,6 @@ def _draw(panel: Panel, verdicts: Sequence[str], axes: Axes) -> None:
         without = [index for index, value in enumerate(panel.values) if value is None and verdicts[index] == verdict]
         axes.plot(without, [0.06] * len(without), "x", color=colour, transform=axes.get_xaxis_transform())
     axes.set_title(panel.title, fontweight="bold")
-    axes.margins(y=0.12)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.15 * max((value for _, value in known), default=0) or 1)
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.yaxis.set_major_formatter(DURATION if panel.is_time else SHORT)

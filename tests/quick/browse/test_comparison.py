@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def test_the_same_run_twice_differs_in_nothing() -> None:
     assert "All settings are equal." in found["plan"].text
     assert found["counts"].text == ("Every check has the same outcome in both.",)
     assert found["machine"].text == ("Machine and versions are equal.",)
-    assert comparison.sentence(A, A) == "both are PASS; the plan is the same, and both sent the same events."
+    assert comparison.sentence(A, A) == "Both are PASS; the plan is the same, and both sent the same events."
 
 
 def test_other_events_are_named() -> None:
@@ -173,9 +174,22 @@ def test_nested_settings_have_dotted_names() -> None:
 
 def test_a_plan_is_read_in_words_whatever_its_form() -> None:
     segments = [{"duration_ms": 2000, "start_per_s": 10.0, "end_per_s": 1000.0}]
-    found = side.plan_of({"fault": {"text": "kill"}, "tape": {"profile": segments, "warm_up": "x", "seed": 1}})
+    found = side.in_words({"fault": {"text": "kill"}, "tape": {"profile": segments, "warm_up": "x", "seed": 1}})
     assert found == {"fault": "kill", "profile": "10/s to 1,000/s for 2 s", "warm_up": "x", "seed": "1"}
-    assert side.plan_of(None) == side.plan_of([1]) == {}
+
+
+def test_a_setting_of_a_later_version_stands_at_its_default(stored: Path, tmp_path: Path) -> None:
+    """An older run differs in what it was asked, and not in what it could not be asked."""
+    shutil.copytree(stored / OLD, tmp_path / OLD)
+    store = Store(tmp_path / OLD)
+    spec = store.read_json("spec.json")
+    assert "workers" not in spec
+    assert side.plan_of(store)["workers"] == "0"
+    store.write_json("spec.json", {**spec, "window_ms": "x"})
+    assert side.plan_of(store)["window_ms"] == "x"
+    assert "workers" not in side.plan_of(store)
+    store.write_json("spec.json", [1])
+    assert side.plan_of(store) == {}
 
 
 def read(stored: Path, name: str, state: str = "PASS") -> Side:

@@ -13,7 +13,8 @@ import pytest
 from harness.experiments.gating import history
 from harness.rundir.store import Store
 from harness.web.server import Answer, Server
-from reports.browse import stored_files
+from reports.browse import series, stored_files
+from reports.browse.index import Entry, Figures
 from reports.browse.site import Site
 from tests.quick import histories
 from tests.quick.browse import folders
@@ -227,6 +228,28 @@ def test_runs_of_one_plan_are_a_series_and_those_of_another_are_not(site: Site, 
     page = text_of(site.answers("/trends", {}))
     assert page.count("/trend?series=") == 1
     assert site.answers("/trend", {"series": "no such one"}) is None
+
+
+def made(name: str, at_ms: int, state: str = "PASS", p99_ms: float | None = None) -> Entry:
+    return Entry(f"runs/{name}", "run", state, made_ms=at_ms, series="calm", figures=Figures(p99_ms, 100.0))
+
+
+DAY_MS = 86_400_000
+
+
+def test_a_series_has_its_newest_value_beside_the_median_of_those_before() -> None:
+    entries = [made("c", 3 * DAY_MS, p99_ms=40.0), made("a", DAY_MS, p99_ms=10.0), made("b", 2 * DAY_MS, p99_ms=20.0)]
+    (found,) = series.found([*entries, made("d", 4 * DAY_MS, "torn"), made("e", 5 * DAY_MS, "FAIL")])
+    assert [each.name for each in found.entries] == ["a", "b", "c", "e"]
+    assert found.row(series.METRICS[0]) == "40 ms (median before: 15 ms)"
+    assert found.row(series.METRICS[2]) == ""
+    assert series.outcomes(found.entries) == {"PASS": 3, "FAIL": 1}
+    assert series.found(entries[:1]) == []
+
+
+def test_runs_of_one_day_are_told_apart_by_their_time() -> None:
+    assert series.times([made("a", DAY_MS), made("b", 2 * DAY_MS)]) == ["1970-01-02", "1970-01-03"]
+    assert series.times([made("a", DAY_MS), made("b", DAY_MS + 60_000)]) == ["00:00", "00:01"]
 
 
 def test_a_history_of_gates_in_the_folder_has_its_page(site: Site, runs: Path) -> None:
