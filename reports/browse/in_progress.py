@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from harness.model import RunSpec
 from harness.rundir.store import HISTORY, Store
 from harness.util.texts import printable, readable, shown
+from reports.live.follow import LINES
 
 # A line of the history -> the phase that it begins, in the order of a run.
 PHASES = {
@@ -41,7 +42,7 @@ class Progress:
 
     phase: str
     begun_s: float | None  # how long ago; None: unknown
-    quiet_s: float | None  # since the last line of its history
+    quiet_s: float | None  # since it wrote a line
 
     @property
     def sentence(self) -> str:
@@ -49,17 +50,24 @@ class Progress:
         if self.begun_s is not None:
             words.append(f"begun {ago(self.begun_s)}")
         if self.quiet_s is not None:
-            words.append(f"its last line {ago(self.quiet_s)}")
+            words.append(f"last written {ago(self.quiet_s)}")
         return "; ".join(words)
 
 
 def read(store: Store, spec: RunSpec | None, now_ms: int) -> Progress:
-    path = store.path / HISTORY
+    history = store.path / HISTORY
+    written_ms = _written_ms(history)
+    lines, last_ms = list(store.history(*PHASES)), _last_ms(tail(history))
+    found = progress_of(lines, spec, now_ms, written_ms or 0, last_ms)
+    newest_ms = max(written_ms or 0, _written_ms(store.path / LINES) or 0)
+    return replace(found, quiet_s=_since_s(newest_ms, now_ms) if newest_ms else None)
+
+
+def _written_ms(path: Path) -> int | None:
     try:
-        written_ms = path.stat().st_mtime_ns // 1_000_000
+        return path.stat().st_mtime_ns // 1_000_000
     except OSError:
-        return Progress(NO_LINE, None, None)
-    return progress_of(list(store.history(*PHASES)), spec, now_ms, written_ms, _last_ms(tail(path)))
+        return None
 
 
 def _last_ms(lines: Sequence[Line]) -> int:

@@ -1,13 +1,18 @@
 """A file of a run as an answer: its type, and what a browser may do with it.
 
 A stored page may be old, foreign or edited. So it is shown in a sandbox: its styles and drawings work, and nothing in
-it can call another host or read another page of this server. Scripts run in no page but the one that replays a run.
+it can call another host or read another page of this server. No script runs but those of this version's live page, by
+which `live.html` replays a run: a foreign one could lead its reader elsewhere.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from harness.web.server import HTML, Answer
@@ -18,7 +23,8 @@ INSIDE = (
     "base-uri 'none'; frame-ancestors 'none'; "
 )
 STORED = INSIDE + "sandbox allow-downloads"
-REPLAYED = INSIDE + "script-src 'unsafe-inline'; webrtc 'block'; sandbox allow-downloads allow-scripts"
+REPLAYED = INSIDE + "script-src {}; sandbox allow-downloads allow-scripts"
+SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 TEXT, BINARY = "text/plain; charset=utf-8", "application/octet-stream"
 TYPES = {".html": HTML, ".svg": "image/svg+xml", ".png": "image/png"}
 TEXTS = (
@@ -41,10 +47,18 @@ AT_ONCE = 1 << 20  # bytes
 
 def answer(path: Path) -> Answer:
     """Return a small file whole, and a large one in pieces. The path was checked to be a file in a served folder."""
-    kind, policy = content_type(path), REPLAYED if path.name == export.FILE else STORED
+    kind, policy = content_type(path), replayed() if path.name == export.FILE else STORED
     if path.stat().st_size <= AT_ONCE:
         return Answer(b"".join(pieces(path)), kind, policy=policy)
     return Answer(pieces(path), kind, policy=policy)
+
+
+@cache
+def replayed() -> str:
+    """Return the policy of a page that replays a run, with the digest of each script that may run in it."""
+    scripts = SCRIPT.findall(export.rendered({"frames": []}))
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    return REPLAYED.format(" ".join(f"'sha256-{digest}'" for digest in digests))
 
 
 def content_type(path: Path) -> str:

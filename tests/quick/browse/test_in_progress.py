@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def line(kind: str, at_ms: int, **facts: object) -> dict[str, Any]:
 
 def test_each_phase_has_its_words_and_its_age() -> None:
     found = progress([MADE, line("begin", 2_000), line("started", 3_000)], None, 63_000)
-    assert found.sentence == "the engine starts; begun 1 min 2 s ago; its last line 1 min 0 s ago"
+    assert found.sentence == "the engine starts; begun 1 min 2 s ago; last written 1 min 0 s ago"
 
 
 def test_the_load_is_shown_in_seconds(spec: RunSpec) -> None:
@@ -52,6 +53,20 @@ def test_an_engine_that_starts_again_is_still_in_the_load(spec: RunSpec) -> None
     assert progress([*lines, line("loaded", 20_000)], spec, 21_000).phase == in_progress.PHASES["loaded"]
 
 
+def test_a_run_whose_load_goes_on_still_writes(tmp_path: Path) -> None:
+    """Its history has no line for minutes, and its live lines have one each second."""
+    store = Store(tmp_path)
+    store.tell("epoch", epoch_ms=1)
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "lines.jsonl").write_text("{}")
+    now_ms = 1_790_000_000_000
+    os.utime(tmp_path / "history.jsonl", (1_789_999_900, 1_789_999_900))
+    os.utime(tmp_path / "live" / "lines.jsonl", (1_789_999_998, 1_789_999_998))
+    assert in_progress.read(store, None, now_ms).quiet_s == 2.0
+    (tmp_path / "live" / "lines.jsonl").unlink()
+    assert in_progress.read(store, None, now_ms).quiet_s == 100.0
+
+
 @pytest.mark.parametrize("epoch", [None, "noon", 1.5])
 def test_a_foreign_line_breaks_nothing(epoch: object) -> None:
     found = progress_of([{"kind": "made"}, {"kind": "epoch", "at_ms": "x", "epoch_ms": epoch}], None, 1_000, 500, 0)
@@ -63,7 +78,7 @@ def test_a_simulated_clock_is_not_taken_for_ours(spec: RunSpec) -> None:
     now_ms = 1_790_000_000_000
     lines = [line("made", now_ms - 5_000), line("epoch", 1_000, epoch_ms=2_000)]
     found = progress_of(lines, spec, now_ms, now_ms - 1_000, 1_000)
-    assert found.sentence == "load; begun 5 s ago; its last line 1 s ago"
+    assert found.sentence == "load; begun 5 s ago; last written 1 s ago"
 
 
 def test_without_a_line_nothing_is_claimed() -> None:
