@@ -26,7 +26,8 @@ from reports.live.feed import ExperimentFeed, frames_for
 URL_FILE = "live/url"
 EVERY_S = 1.0
 HEARTBEAT_S = 10.0
-FAREWELL_S = 3.0
+FAREWELL_S = 8.0
+REPORT = "report.html"
 EVENTS = "text/event-stream"
 JSON = "application/json"
 # A stored page has its styles and drawings in itself, and no script.
@@ -39,9 +40,8 @@ class LivePage:
     def __init__(self, path: Path) -> None:
         self._feed = ExperimentFeed(path)
         self._ending = threading.Event()
-        self._readers = 0
+        self._readers = self._fetched = 0  # now, and how often a report was fetched
         self._changed = threading.Lock()
-        self._left_s = 0.0  # when the last reader left, or the last file was fetched
 
     def answers(self, path: str, query: Query) -> Answer | None:
         name = path.lstrip("/")
@@ -56,12 +56,11 @@ class LivePage:
         return self._report(name)
 
     def end(self) -> None:
-        """Send the last frames to the readers, and wait for them for a moment."""
-        had_readers = self._readers > 0
+        """Send the last frames to the readers, and wait until each of them has the report, if there is one."""
+        wanted = self._readers if (self._feed.path / REPORT).exists() else 0
         self._ending.set()
-        until_s = time.monotonic() + (FAREWELL_S if had_readers else 0.0)
-        self._left_s = time.monotonic()
-        while time.monotonic() < until_s and (self._readers or time.monotonic() - self._left_s < EVERY_S):
+        until_s = time.monotonic() + FAREWELL_S
+        while time.monotonic() < until_s and (self._readers or self._fetched < wanted):
             time.sleep(0.05)
 
     def _events(self, run: str) -> Answer | None:
@@ -83,7 +82,6 @@ class LivePage:
         finally:
             with self._changed:
                 self._readers -= 1
-                self._left_s = time.monotonic()
 
     def _goes_on(self) -> bool:
         return not self._ending.wait(EVERY_S)
@@ -91,12 +89,13 @@ class LivePage:
     def _report(self, name: str) -> Answer | None:
         """Return the page of the watched run or experiment, or of one of its runs."""
         folder, _, file = name.rpartition("/")
-        if file != "report.html" or (folder and folder not in self._feed.runs()):
+        if file != REPORT or (folder and folder not in self._feed.runs()):
             return None
         path = self._feed.path / folder / file
         if path.is_symlink() or not path.is_file():
             return None
-        self._left_s = time.monotonic()
+        with self._changed:
+            self._fetched += 1
         return Answer(path.read_bytes(), HTML, HTTPStatus.OK, OF_A_REPORT)
 
 

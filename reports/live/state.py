@@ -98,6 +98,7 @@ class RunState:
         self.events: list[dict[str, Any]] = []  # starts, ends and restarts of the engine
         self.verdict: dict[str, Any] | None = None
         self.ended = ""  # why it ended without a verdict
+        self.cells_are_judged = False  # by the verdict, and not only so far
         self.links: dict[str, str] = {}  # text -> file beside the page
         self._patience, self._waits_s = 1.0, (0.0, 0.0)  # ready_s and drain_s
         self._load_ms: int | None = None
@@ -224,7 +225,8 @@ class RunState:
         self.numbers = dict.fromkeys(STANDS, 0)
         for stand in self.cells.values():
             self.numbers[STANDS[stand]] += 1
-        self._change("numbers")
+        self.cells_are_judged = True
+        self._change("numbers", "verdict")
 
     def _take_links(self, entry: Entry) -> None:
         self.links = dict(entry["links"])
@@ -394,9 +396,15 @@ SHOWN: Mapping[str, Callable[[RunState], Any]] = {
     "faults": lambda state: state.faults,
     "parts": lambda state: [asdict(part) for part in state.parts],
     "processes": lambda state: state.processes,
-    "logs": lambda state: list(state.logs.values()),
+    "logs": lambda state: sorted(
+        state.logs.values(), key=lambda log: (not log["name"].startswith("engine"), log["name"])
+    ),
     "events": lambda state: state.events,
-    "verdict": lambda state: {"judged": state.verdict, "ended": state.ended},
+    "verdict": lambda state: {
+        "judged": state.verdict,
+        "ended": state.ended,
+        "cells": state.cells_are_judged,
+    },
     "links": lambda state: state.links,
 }
 

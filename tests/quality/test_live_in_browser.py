@@ -36,7 +36,12 @@ class Writer:
         (folder / "logs").mkdir(parents=True)
         (folder / "history.jsonl").write_text(json.dumps({"at_ms": 1, "kind": "made"}) + "\n")
         (folder / "owner.json").write_text("{}")
-        spec = {"scenario": "ad-impressions", "engine": "spark", "sink": "absolute", "disorder_name": "mobile"}
+        spec: dict[str, Any] = {
+            "scenario": "ad-impressions",
+            "engine": "spark",
+            "sink": "absolute",
+            "disorder_name": "mobile",
+        }
         spec |= {"tape": {"seed": 1, "workload": "ad_impressions"}, "fault": {**FAULT, "action": "kill", "steps": []}}
         (folder / "spec.json").write_text(json.dumps(spec))
         plan = {"tape": {"duration_ms": 60_000}, "manifest": {"ready_s": 30, "drain_s": 30}}

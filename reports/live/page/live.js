@@ -61,12 +61,12 @@
   const bytes = value => value >= 1e9 ? (value / 1e9).toFixed(2) + " GB" : Math.round(value / 1e6) + " MB";
   const base = () => (run.set.plan && run.set.plan.epoch_ms) || (run.rows.length ? run.rows[0][0] : run.at);
   const since = at => ((at - base()) / 1000).toFixed(0) + " s";
+  const byVerdict = () => Boolean(run.set.verdict && run.set.verdict.cells);
   const over = () => Boolean(run.set.verdict && (run.set.verdict.judged || run.set.verdict.ended));
   const now = () => replaying || over() || ended ? run.at : run.at + performance.now() - run.got;
 
   function render() {
-    const all = dirty.has("all"), has = (...keys) => all || keys.some(key => dirty.has(key));
-    const had = dirty;
+    const had = dirty, all = had.has("all"), has = (...keys) => all || keys.some(key => had.has(key));
     dirty = new Set();
     if (has("about", "experiment")) renderHead();
     if (all || had.has("experiment")) renderExperiment();
@@ -74,8 +74,8 @@
     if (has("phases")) renderPhases();
     if (has("now", "numbers")) renderNumbers();
     if (has("rows", "plan", "faults")) renderRates();
-    if (has("cells", "plan", "verdict")) renderCells();
     if (has("numbers", "verdict")) renderLegend();
+    if (has("cells", "plan", "verdict", "numbers")) renderCells();
     if (has("faults", "rows")) renderFaults();
     if (has("events")) renderEvents();
     if (has("logs")) renderLogs();
@@ -216,7 +216,7 @@
       const plot = new uPlot({
         width, height: id === "cpu" || id === "memory" ? 150 : 190, pxAlign: 0, legend: { show: false },
         cursor: { drag: { x: false, y: false } }, scales: { x: { time: false }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-        axes: [{ ...axis, values: (u, ticks) => ticks.map(tick => tick + " s") }, { ...axis, size: 64, values: (u, ticks) => ticks.map(format) }],
+        axes: [{ ...axis, values: (u, ticks) => ticks.map(tick => tick + " s") }, { ...axis, size: 78, values: (u, ticks) => ticks.map(format) }],
         series: [{}, ...lines.map(([label, tone, , dash]) => ({ label, stroke: () => css(tone), width: 2, dash, spanGaps: true, points: { show: false } }))],
         hooks: { draw: [faultLines] },
       }, data, place);
@@ -309,8 +309,8 @@
       set($("cells-note"), note.join(" "));
       return;
     }
-    const judged = run.set.verdict && run.set.verdict.judged;
-    note.push(`Columns are windows, ${many(wide)} of them, rows are keys, ${many(high)} of them. ` + (judged ? "How the cells stand is by the verdict." : "A cell is right so far if it holds what is planned for it."));
+    const judged = byVerdict();
+    note.push(`Columns are windows, ${many(wide)} of them, rows are keys, ${many(high)} of them. ` + (judged ? "The map is that of the verdict." : "A cell is right so far if it holds what is planned for it."));
     set($("cells-note"), note.join(" "));
     const row = new Map(run.keys.map((key, at) => [key, at]));
     if (!image || image.width !== wide || image.height !== high) image = new ImageData(wide, high);
@@ -330,7 +330,7 @@
     const shown = bad.slice(0, MOST_BAD).map(([field, key, stand]) => element("li", `${cellName(key, field)}: ${STANDS[stand]}`));
     if (bad.length > MOST_BAD) shown.push(element("li", `and ${many(bad.length - MOST_BAD)} more`));
     $("bad-cells").replaceChildren(...shown);
-    map.setAttribute("aria-label", `Map of ${many(wide)} windows and ${many(high)} keys. ${$("cells-numbers").textContent}. Arrow keys move from cell to cell.`);
+    map.setAttribute("aria-label", `Map of ${many(wide)} windows and ${many(high)} keys. ${$("cells-numbers").textContent.trim()}. Arrow keys move from cell to cell.`);
     placeCursor();
   }
   const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -341,7 +341,7 @@
   }
   const cellName = (key, field) => `key ${key}, ${field > 1e12 ? `window at ${since(field)}` : `field ${field}`}`;
   function renderLegend() {
-    const numbers = run.set.numbers || {}, judged = run.set.verdict && run.set.verdict.judged;
+    const numbers = run.set.numbers || {}, judged = byVerdict();
     const names = { open: "open", right: judged ? "right" : "right so far", "too many": "too many", wrong: "wrong" };
     $("cells-numbers").replaceChildren(...Object.entries(names).map(([name, text], at) => {
       const key = element("span"), swatch = element("span", null, { class: "swatch", "aria-hidden": "true" });
@@ -362,7 +362,7 @@
     mark.style.left = cursor.x * w - 2 + "px"; mark.style.top = cursor.y * h - 2 + "px";
     mark.style.width = Math.max(6, w + 4) + "px"; mark.style.height = Math.max(6, h + 4) + "px";
     const field = run.fields[cursor.x], key = run.keys[cursor.y], stand = run.cells.get(field).get(key);
-    const judged = run.set.verdict && run.set.verdict.judged;
+    const judged = byVerdict();
     const word = stand === undefined ? "no event is planned there" : stand === 1 && judged ? "right" : STANDS[stand];
     set($("cell"), `${cellName(key, field)}: ${word}`);
   }
@@ -410,17 +410,18 @@
       return item;
     }));
   }
-  const opened = new Set(["engine.log"]);
+  const opened = new Map(); // name of a log -> whether the reader has it open
   function renderLogs() {
     const logs = run.set.logs || [], found = logs.find(log => log.exception.length);
+    const newest = logs.filter(log => log.name.startsWith("engine")).map(log => log.name).pop();
     $("exception").replaceChildren();
     if (found) {
       $("exception").append(element("p", `The last exception, in ${found.name}:`), element("pre", found.exception.join("\n"), { class: "exception" }));
     }
     $("logs").replaceChildren(...logs.map(log => {
       const made = element("details");
-      made.open = opened.has(log.name);
-      made.addEventListener("toggle", () => made.open ? opened.add(log.name) : opened.delete(log.name));
+      made.open = opened.has(log.name) ? opened.get(log.name) : log.name === newest;
+      made.addEventListener("toggle", () => { if (made.open !== (log.name === newest) || opened.has(log.name)) opened.set(log.name, made.open); });
       made.append(element("summary", `The end of ${log.name}`), element("pre", log.lines.join("\n") || "It is empty."));
       return made;
     }));

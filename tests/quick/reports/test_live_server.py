@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPResponse
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from harness.rundir.live_lines import LiveLines
+from harness.util.wait import wait_until
 from harness.web.server import Server
 from reports.live import assets, export
 from reports.live.server import LivePage
@@ -76,10 +76,7 @@ class Reader(threading.Thread):
                 self.has_ended = self.has_ended or line.startswith(b"event: end")
 
     def wait_for(self, count: int) -> None:
-        until_s = time.monotonic() + 15
-        while len(self.events) < count and time.monotonic() < until_s:
-            time.sleep(0.02)
-        assert len(self.events) >= count
+        wait_until(lambda: len(self.events) >= count, deadline_s=30, what="events", every_s=0.02)
 
 
 def test_the_page_and_its_files_come_from_here_and_nothing_else_is_there(served):
@@ -141,13 +138,18 @@ def test_ten_readers_get_the_same_and_one_that_goes_disturbs_none(served, run):
 
 
 def test_without_a_reader_no_file_is_read(served, run, monkeypatch):
-    page, _ = served
+    _, server = served
     read: list[object] = []
-    monkeypatch.setattr("reports.live.follow.Follower.entries", lambda self: read.append(self) or iter(()))
 
-    time.sleep(1.5)
+    def entries(follower: object) -> Iterator[object]:
+        read.append(follower)
+        return iter(())
+
+    monkeypatch.setattr("reports.live.follow.Follower.entries", entries)
+    asked(server, "/")
     assert read == []
-    page.end()
+    Reader(server).go()
+    assert wait_until(lambda: read, deadline_s=20, what="a reader's files to be read")
 
 
 def test_a_script_in_a_log_or_in_a_name_stays_text_in_the_stored_page(run):

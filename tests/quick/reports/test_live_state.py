@@ -157,12 +157,14 @@ def test_an_entry_that_lacks_what_its_kind_has_changes_nothing(entry):
 
 def test_frames_add_up_to_the_whole():
     state = RunState()
-    frames = []
-    for entry in (SPEC, PLAN, LOAD_PLAN, phase("load", 0), second(1, 5, 5, 5, 7.0), second(2, 9, 9, 9)):
+    frames: list[dict[str, Any]] = []
+    entries = (SPEC, PLAN, LOAD_PLAN, phase("load", 0), second(1, 5, 5, 5, 7.0), second(2, 9, 9, 9))
+    for entry in entries:
         state.take(entry)
-        frames.append(state.frame())
+        frame = state.frame()
+        assert frame
+        frames.append(frame)
 
-    assert all(frames)
     assert state.frame() is None
     together: dict[str, Any] = {}
     for frame in frames:
