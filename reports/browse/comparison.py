@@ -11,11 +11,13 @@ from itertools import zip_longest
 
 from harness.measuring.cost import ENGINE, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement, Recovery
+from harness.measuring.recovery import WORDS
 from harness.model import CheckResult, Outcome
 from harness.util.texts import many, printable, shown, three_digits
 from reports.browse.side import Side
 from reports.figures.style import duration
 from reports.page import Section, Table
+from reports.sections.recovery import in_unit
 
 NAMES = ("A", "B")
 NOTHING = "-"
@@ -95,7 +97,9 @@ def _plan(a: Side, b: Side) -> Section:
         text.append("Both sent the same events." if same else "They sent different events.")
     if a.expected and b.expected:
         same = a.expected == b.expected
-        text.append("Both expected the same counts." if same else "They expected different counts.")
+        text.append(
+            "The plan expects the same counts of both." if same else "The plan expects different counts of them."
+        )
     differing, equal = _tables(a.plan, b.plan, "setting")
     engine, _ = _tables(a.engine, b.engine, "key of the manifest")
     if not differing.rows:
@@ -244,18 +248,13 @@ def _recoveries(a: Side, b: Side) -> Iterator[Row]:
         names = dict.fromkeys(name for each in (one, other) if each for name in each.quantities)
         for name in names:
             values, notes = zip(*(_quantity(each, name) for each in (one, other)), strict=True)
-            words = name.rpartition("_")[0].replace("_", " ") or name
-            yield Row(f"fault {number}, {words}", (values[0], values[1]), _unit(name), (notes[0], notes[1]))
+            label, unit = WORDS.get(name, (name, ""))
+            yield Row(f"fault {number}: {label}", (values[0], values[1]), in_unit(unit), (notes[0], notes[1]))
 
 
 def _quantity(recovery: Recovery | None, name: str) -> tuple[float | None, str]:
     found = recovery.quantities.get(name) if recovery else None
     return (None, "") if found is None else (found.value, str(found.lack or ""))
-
-
-def _unit(name: str) -> Write:
-    unit = {"s": " s", "ms": " ms", "events": " events", "mib": " MiB"}.get(name.rpartition("_")[2], "")
-    return lambda value: f"{three_digits(value)}{unit}"
 
 
 def _cost(a: Side, b: Side) -> Section:

@@ -95,7 +95,7 @@ def test_only_settings_that_differ_are_in_the_first_table() -> None:
     plan = sections(A, B)["plan"]
     assert rows(plan) == {"engine": ("spark", "flink"), "fault": ("none", "-"), "cores": ("-", "2")}
     assert plan.tables[2].rows == (("seed", "1"),)
-    assert plan.text == ("Both sent the same events.", "Both expected the same counts.")
+    assert plan.text == ("Both sent the same events.", "The plan expects the same counts of both.")
     assert comparison.sentence(A, B).startswith("A is PASS and B is FAIL; 3 settings differ, and both sent the same")
 
 
@@ -109,7 +109,7 @@ def test_the_same_run_twice_differs_in_nothing() -> None:
 
 def test_other_events_are_named() -> None:
     plan = sections(A, replace(A, events="others", expected="others"))["plan"]
-    assert plan.text[:2] == ("They sent different events.", "They expected different counts.")
+    assert plan.text[:2] == ("They sent different events.", "The plan expects different counts of them.")
 
 
 def test_counts_checks_and_witnesses_stand_side_by_side() -> None:
@@ -144,7 +144,7 @@ def test_a_quantile_that_a_fault_decides_is_withheld() -> None:
     found = sections(A, replace(A, recovery=(away,)))["speed"]
     assert rows(found)["latency p99, probes"] == ("100 ms", "withheld", "")
     assert rows(found)["latency p50, probes"] == ("10 ms", "withheld", "")
-    assert rows(found, 1)["fault 1, first output"] == ("-", "5 s", "")
+    assert rows(found, 1)["fault 1: first output"] == ("-", "5.0 s", "")
     assert any(each.startswith("B: for 90 s of the load's 100 s") for each in found.text)
 
 
