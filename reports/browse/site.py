@@ -33,7 +33,8 @@ from reports.page import Link, Section, Table
 LINES, LONGEST = 30, 200
 UTC = " UTC"
 FILES = 1000  # most that a page lists
-K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 KEPT = 20  # pages with drawings, and live pages
 LIVE = ("", "events", *assets.FILES)
 OTAVA = "otava"  # the section of a trend that explains files which `trend` writes, and `serve` does not
