@@ -35,7 +35,7 @@ from harness.rundir import store
 from harness.runner.run import Run
 from harness.runner.world.fake import FakeWorld
 from harness.runner.world.real import RealWorld
-from harness.services import claim, external, keeper, owners
+from harness.services import claim, external, keeper, live_page, owners
 from harness.services.kafka import EmbeddedKafka
 from harness.terminal.command_end import ended
 from reports.sections import reproduce
@@ -238,6 +238,7 @@ def reader(prepared, tmp_path, monkeypatch):
         monkeypatch.setattr(doctor, name, lambda *_: [])
     monkeypatch.setattr(environments, "prepare", lambda *_: OURS)
     monkeypatch.setattr(warm, "archives_of", lambda *_: warm.Archives(None, None))
+    monkeypatch.setattr(live_page, "watch", lambda _: "")
     # What would start something says so; other processes would not.
     for owner, name in (
         (RealWorld, "open"),
