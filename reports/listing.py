@@ -58,11 +58,11 @@ def runs(base: Path) -> list[Listed]:
 def experiments(*bases: Path) -> list[Listed]:
     """List the experiments directly below these folders, oldest first."""
     found = [path.parent for base in bases for path in base.glob(f"*/{FILE}") if markers.is_one(path.parent, FILE)]
-    return [_sized(_experiment(path)) for path in store.oldest_first(found)]
+    return [_sized(experiment_of(path)) for path in store.oldest_first(found)]
 
 
 def is_going_on(experiment: Path) -> bool:
-    return _experiment(experiment).state == RUNNING
+    return experiment_of(experiment).state == RUNNING
 
 
 def _sized(listed: Listed) -> Listed:
@@ -88,7 +88,7 @@ def can_be_judged(place: Store) -> bool:
     return all(map(place.has, JUDGED_BY))
 
 
-def _experiment(path: Path) -> Listed:
+def experiment_of(path: Path) -> Listed:
     """The state comes from the experiment's history, which older versions did not write."""
     try:
         kind = Folder.open(path).kind

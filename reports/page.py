@@ -7,6 +7,7 @@ Nothing is fetched and no script is needed: styles and drawings are in the page,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -99,6 +100,17 @@ class Page:
 
 def render(page: Page) -> str:
     """Render the page as HTML. Equal values give equal bytes."""
+    return filled("page.html.j2", page=page)
+
+
+def filled(template: str, **values: object) -> str:
+    """Fill a template. All of them share the colours of the drawings."""
+    theme = {name.removeprefix("--"): colour for colour, name in VARIABLES.items()}
+    return _environment().get_template(template).render(theme=theme, **values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -108,6 +120,4 @@ def render(page: Page) -> str:
     )
     environment.filters["local"] = lambda text: local(text, page.began_ms)
     environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped when it is drawn
-    return environment.get_template("page.html.j2").render(
-        page=page, theme={name.removeprefix("--"): colour for colour, name in VARIABLES.items()}
-    )
+    return environment

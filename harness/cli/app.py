@@ -45,6 +45,7 @@ COMMANDS = {
     "report": Place("recheck", "report", panels.RUNS, is_long=True),
     "ls": Place("ls_rm", "ls", panels.RUNS),
     "rm": Place("ls_rm", "rm", panels.RUNS),
+    "serve": Place("serve", "serve", panels.RUNS),
     "tape": Place("tape", "tape", panels.RUNS),
     "backlog": Place("backlog", "backlog", panels.RUNS, is_long=True),
     "bench": Place("bench", "bench", panels.ITSELF, is_long=True),

@@ -15,6 +15,7 @@ EXAMPLES = {
     "report": f"report {RUN}",
     "ls": "ls runs",
     "rm": "rm --older-than 7d --dry-run",
+    "serve": "serve runs",
     "tape": "tape storm --rate 1000",
     "backlog": "backlog --rate 100000 --backlog 10m --topic clicks",
     "bench": "bench --quick",

@@ -186,10 +186,13 @@ class Store:
     def history(self, *kinds: str) -> Iterator[dict[str, Any]]:
         """Yield the lines of some kinds, in the order of writing.
 
-        Skip a torn line: the run may have been killed while writing it.
+        Skip a torn line: the run may have been killed while writing it. A line without the name of a wanted kind is not
+        decoded, since most readers want few of many lines.
         """
-        path = self.path / HISTORY
+        path, names = self.path / HISTORY, [kind.encode() for kind in kinds]
         for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+            if not any(name in line for name in names):
+                continue
             try:
                 entry = msgspec.json.decode(line, type=dict[str, Any])
             except (ValueError, RecursionError):

@@ -120,8 +120,12 @@ class _Request(BaseHTTPRequestHandler):
     def _chosen(self) -> Answer:
         if not is_own(self.headers.get("Host", "")):
             return _problem(HTTPStatus.FORBIDDEN, f"This page is read at {LOOPBACK} or localhost, by no other name.")
-        parts = urlsplit(self.path)
-        answer = self.server.answers(unquote(parts.path), dict(parse_qsl(parts.query)))
+        try:
+            parts = urlsplit(self.path)
+        except ValueError:  # such as a bracket without its other half
+            return _problem(HTTPStatus.BAD_REQUEST, "This is no address of a page.")
+        path = unquote(parts.path, errors="surrogateescape")  # a file's name is bytes, and need not be UTF-8
+        answer = self.server.answers(path, dict(parse_qsl(parts.query, errors="surrogateescape")))
         return answer or _problem(HTTPStatus.NOT_FOUND, "There is no such page.")
 
     def _send(self, answer: Answer, with_body: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,12 @@ def rows(found: Recovery) -> Iterator[tuple[str, str, str, str]]:
 
 
 def told(quantity: Quantity, unit: str) -> str:
-    return quantity.text(lambda value: f"{value:,.{_digits(unit)}f} {unit}")
+    return quantity.text(in_unit(unit))
+
+
+def in_unit(unit: str) -> Callable[[float], str]:
+    """Return the function that writes a value in this unit."""
+    return lambda value: f"{value:,.{_digits(unit)}f} {unit}"
 
 
 def _digits(unit: str) -> int:

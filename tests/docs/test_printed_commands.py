@@ -21,7 +21,7 @@ from unittest import mock
 import pytest
 
 from harness import __version__
-from harness.cli import app, docs, doctor, own_tests
+from harness.cli import app, docs, doctor, own_tests, serve
 from harness.drivers import backlog, chaos, load_worker, one_run
 from harness.engines import environments, warm
 from harness.engines.job import OURS
@@ -256,6 +256,7 @@ def reader(prepared, tmp_path, monkeypatch):
         monkeypatch.setattr(owner, name, begins)
     monkeypatch.setattr(bench, "spawn", begins)
     monkeypatch.setattr(docs, "build_site", begins)
+    monkeypatch.setattr(serve, "Server", begins)
     monkeypatch.setattr(own_tests, "subprocess", SimpleNamespace(run=begins))
     monkeypatch.setattr(chaos, "jobs_of", lambda *asked, real=chaos.jobs_of: min(1, real(*asked)))
     monkeypatch.setattr(Run, "fold", fold)

@@ -23,6 +23,7 @@ STARTERS = {
     "compare",
     "scale",
     "gate",
+    "serve",
     "upgrade",
     "replay",
     "bench",

@@ -12,7 +12,8 @@ from harness.web.server import Answer, Query, Server, is_own
 def answers(path: str, query: Query) -> Answer | None:
     if path == "/pieces":
         return Answer(iter((b"one ", b"two")), "text/plain")
-    return Answer(f"{path} {dict(query)}".encode(), "text/plain") if path.startswith("/here") else None
+    known = path.startswith("/here")
+    return Answer(f"{path} {dict(query)}".encode(errors="surrogateescape"), "text/plain") if known else None
 
 
 @pytest.fixture
@@ -36,6 +37,13 @@ def test_a_page_gets_its_path_and_its_query(server: Server) -> None:
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
+def test_a_name_that_is_no_text_keeps_its_bytes(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection.request("GET", "/here/%FF")
+    assert connection.getresponse().read() == b"/here/\xff {}"
+    connection.close()
+
+
 def test_an_answer_in_pieces_ends_when_they_end(server: Server) -> None:
     assert asked(server, "/pieces")[1] == "one two"
 
@@ -47,6 +55,10 @@ def test_a_head_has_no_body(server: Server) -> None:
 
 def test_an_unknown_page_is_404(server: Server) -> None:
     assert asked(server, "/elsewhere")[0].status == 404
+
+
+def test_half_an_address_is_refused(server: Server) -> None:
+    assert asked(server, "http://[/here", host="127.0.0.1")[0].status == 400
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
