@@ -19,11 +19,11 @@ from http import HTTPStatus
 from pathlib import Path
 
 from harness.model import UsageError
+from harness.web.live_folder import FOLDER, URL_FILE
 from harness.web.server import HTML, Answer, Query, Server
 from reports.live import assets
 from reports.live.feed import ExperimentFeed, frames_for
 
-URL_FILE = "live/url"
 EVERY_S = 1.0
 HEARTBEAT_S = 10.0
 FAREWELL_S = 8.0
@@ -107,7 +107,7 @@ def main(path: str, port: str) -> int:
     except UsageError as error:
         print(error, flush=True)
         return 2
-    file = Path(path) / URL_FILE
+    file = Path(path) / FOLDER / URL_FILE
     with server:
         part = file.with_suffix(".part")
         part.write_text(server.url, encoding="utf-8")
