@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from harness.rundir.store import append
+from harness.web.live_folder import FOLDER
 
-FOLDER, FILE = "live", "lines.jsonl"
+FILE = "lines.jsonl"
 
 
 class LiveLines:

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from harness.install.origin import ROOT
 from harness.model import HarnessError
-from harness.rundir.live_lines import FOLDER
 from harness.services import children
 from harness.services.children import Child
 from harness.util.wait import wait_until
+from harness.web.live_folder import FOLDER, URL_FILE
 from harness.web.server import Server
 
 PROGRAM, NAME = "reports.live.server", "live page"
-URL_FILE, LOG = "url", "server.log"
-METRICS = "metrics"
+LOG, METRICS = "server.log", "metrics"
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 10.0
 

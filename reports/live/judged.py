@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from harness.evidence.ledger import Difference
 from harness.judging.checks.case import RunFacts
 from harness.results.sampler import sampled_keys
-from harness.rundir.live_lines import FOLDER
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.runner.cells_so_far import MOST_CELLS, Stands, ranges
+from harness.web.live_folder import FOLDER
 from reports.evidence import Evidence
 from reports.live.follow import JUDGED_FILE
 

@@ -21,13 +21,14 @@ from http import HTTPStatus
 from pathlib import Path
 
 from harness.model import UsageError
+from harness.web.live_folder import FOLDER, URL_FILE
 from harness.web.server import HTML, Answer, Query, Server
 from reports.exports import openmetrics_text
 from reports.exports.openmetrics_text import Family
 from reports.live import assets, metrics, otel
 from reports.live.feed import ExperimentFeed, frames_for
 
-URL_FILE, METRICS_FILE = "live/url", f"live/{metrics.FILE}"
+METRICS_FILE = f"{FOLDER}/{metrics.FILE}"
 METRICS = "metrics"  # the word that asks for them
 EVERY_S = 1.0
 HEARTBEAT_S = 10.0
@@ -162,7 +163,7 @@ def main(path: str, port: str, extra: str = "") -> int:
     except UsageError as error:
         print(error, flush=True)
         return 2
-    file = Path(path) / URL_FILE
+    file = Path(path) / FOLDER / URL_FILE
     with server:
         part = file.with_suffix(".part")
         part.write_text(server.url, encoding="utf-8")
