@@ -12,7 +12,7 @@ import pytest
 from harness.evidence.grouping import numbered
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH
-from harness.judging import contradictions
+from harness.judging import contradictions, progress_curve
 from harness.judging.lateness import Countable
 from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import evidence
@@ -87,7 +87,7 @@ def test_a_tape_of_no_servers_is_refused_before_it_is_drawn():
 
 @pytest.mark.parametrize(("shipped", "lines", "said"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
 def test_a_shipped_job_with_a_checkpoint_writes_progress_too(monkeypatch, shipped, lines, said):
-    monkeypatch.setattr(contradictions.progress_curve, "read_progress", lambda _: [object()] * lines)
+    monkeypatch.setattr(progress_curve, "read_progress", lambda _: [object()] * lines)
     run: Any = SimpleNamespace(store=None, manifest=SimpleNamespace(progress=True, evidence="x", shipped=shipped))
 
     assert len([*contradictions._of_progress(run)]) == said

@@ -7,6 +7,7 @@ what was written again. Sinks that set their mark in a step of its own are the p
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -15,7 +16,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from workloads.jobs import crash_points
 from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import updated_key
 from workloads.jobs.redis_sinks import FENCED_ADD, SINKS, fence_key, write_batch
@@ -217,14 +217,15 @@ def test_a_mark_in_a_step_of_its_own_is_caught(sink, count):
 def test_a_job_waits_at_a_crash_point_until_the_order_is_withdrawn_and_not_at_the_last(
     tmp_path, monkeypatch, point, waited
 ):
-    order, slept = tmp_path / "crash.json", []
+    order = tmp_path / "crash.json"
+    slept: list[float] = []
     order.write_text(json.dumps({"point": point, "batch": 3}))
 
     def sleep(seconds):
         slept.append(seconds)
         order.unlink()
 
-    monkeypatch.setattr(crash_points.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     points = CrashPoints(order)
     points.at(point, 2)
     assert not order.with_name("crash.json.reached").exists()
