@@ -51,6 +51,8 @@ def test_a_cluster_that_loses_a_part_or_changes_its_size_counts_right(tmp_path, 
     assert proof in check(answer, "fault")["sentence"]
     if "worker" in fault:
         assert any("Spark lost 1 executor" in note for note in _notes(answer))
+    driver = (Path(answer["run"]) / "logs" / "engine-1.log").read_text(encoding="utf-8")
+    assert "Unable to use shared archive" not in driver
 
 
 def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_killed_harness(tmp_path):

@@ -71,11 +71,11 @@ def session_settings(config: Config) -> dict[str, str]:
 
 
 def connectors(config: Config) -> dict[str, str]:
-    """Return the setting for the connectors. If one JVM does everything they are on its class path, because an archive
-    of classes contains none of the jars that Spark loads itself.
+    """Return the settings for the connectors. The driver has them on its class path, because its archive of classes
+    fits only the class path with which it was made. Executors that are other JVMs get them from the driver.
     """
-    together = in_one_jvm(config["master"])
-    return {CLASS_PATH: ":".join(config["jars"])} if together else {"spark.jars": ",".join(config["jars"])}
+    on_driver = {CLASS_PATH: ":".join(config["jars"])}
+    return on_driver if in_one_jvm(config["master"]) else on_driver | {"spark.jars": ",".join(config["jars"])}
 
 
 def in_one_jvm(master: str) -> bool:
