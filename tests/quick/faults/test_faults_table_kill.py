@@ -173,6 +173,7 @@ def test_a_second_writer_commits_as_often_as_it_is_asked_to(tmp_path):
     of_delta(tmp_path, 0)
     asked = replace(SPEC, sink="default", fault=parse("table-writer(every=200ms)@now"))
     fault: Any = create(asked, replace(MARKED, results="delta:counts"))
-    engine, place = SimpleNamespace(starts=1), SimpleNamespace(table=tmp_path)
+    engine: Any = SimpleNamespace(starts=1)
+    place: Any = SimpleNamespace(table=tmp_path)
 
     assert fault._strike.inject(Moment(1000, 1, engine, None, 1000, place)).endswith("every 200 ms")
