@@ -22,6 +22,7 @@ SLOW = ("engines", "services", "quality")
 EVERY_TIME = ("program",)  # what is missing fails there at once, so only what is absent has to be checked
 FOREIGN = (  # sentences of Java, Kafka, Redis, PostgreSQL and Linux
     *("cannot find symbol", "Java heap space", "Too small maximum heap", "Picked up JAVA_TOOL_OPTIONS"),
+    "unable to use shared archive",
     *("Formatting metadata directory", "due to log retention size", "Invalid username or password"),
     *("hash value is not an integer", "Bad file descriptor"),
     *("permission denied for table counts", "password authentication failed"),
