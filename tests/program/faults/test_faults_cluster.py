@@ -180,7 +180,10 @@ def test_a_removed_worker_has_landed_when_the_master_misses_it_and_none_takes_it
     at(fault, engine, 1)
     at(fault, engine, 2)
     assert (engine.cluster.story, report_of(fault).landed) == (["remove worker 2"], False)
-    engine.cluster.alive = 1
+    engine.cluster.alive, engine.cluster.answers = 1, False
+    at(fault, engine, 2)
+    assert not report_of(fault).landed  # the master does not answer
+    engine.cluster.answers = True
     at(fault, engine, 3)
     assert "SIGTERM to worker 2; the master counts 1 worker as alive" in report_of(fault).proof
     engine.newest = progress(4, 400)

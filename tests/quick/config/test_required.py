@@ -10,7 +10,7 @@ import pytest
 from harness.config import plan
 from harness.config.preconditions import POSSIBLE
 from harness.engines.manifest import load
-from harness.judging.scenario_conditions import BOUND, MET, WHAT, unmet
+from harness.judging.scenario_conditions import BOUND, MET, WHAT, in_a_second, unmet
 from harness.model import Required, UsageError
 from tests.quick.cases import SPEC, case
 
@@ -88,3 +88,7 @@ def test_a_state_that_stayed_below_its_limit_was_not_outgrown(mib, why):
 
     found = [*unmet(case(spec=spec, told=told))]
     assert found == [f"the scenario needs a state that exceeds its limit, and {each}" for each in why]
+
+
+def test_in_a_second_of_no_load_no_event_is_due():
+    assert in_a_second(replace(SPEC, tape=replace(SPEC.tape, profile=()))) == 0

@@ -277,6 +277,12 @@ def test_what_had_no_effect_has_not_landed(server, text, deaf):
     assert "no effect was seen" in report.proof
 
 
+def test_a_write_that_is_refused_for_another_reason_is_no_proof(server):
+    server.deaf, server.settings["min-replicas-to-write"] = {"config_set"}, "1"
+
+    assert not Course(server, "redis-full@now").poll(90_000).landed
+
+
 @pytest.mark.parametrize("text", ["redis-pause", "redis-freeze", "redis-full", "redis-kill", "redis-read-only"])
 def test_it_lasts_as_long_as_it_was_told(server, text):
     report = Course(server, f"{text}(for=2s)@t>=1s").poll(10_000)

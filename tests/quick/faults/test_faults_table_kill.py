@@ -167,3 +167,13 @@ def test_a_run_that_can_t_have_one_says_why(changes, why):
     asked = replace(SPEC, sink="default", fault=parse("table-kill-written@now"))
 
     assert why in create(asked, manifest).needs[0]
+
+
+def test_a_second_writer_commits_as_often_as_it_is_asked_to(tmp_path):
+    of_delta(tmp_path, 0)
+    asked = replace(SPEC, sink="default", fault=parse("table-writer(every=200ms)@now"))
+    fault: Any = create(asked, replace(MARKED, results="delta:counts"))
+    engine: Any = SimpleNamespace(starts=1)
+    place: Any = SimpleNamespace(table=tmp_path)
+
+    assert fault._strike.inject(Moment(1000, 1, engine, None, 1000, place)).endswith("every 200 ms")

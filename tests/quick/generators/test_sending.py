@@ -105,3 +105,17 @@ def test_an_event_is_sent_late_by_us_if_it_took_more_than_two_seconds():
         part: Any = SimpleNamespace(events=events, dropped=np.arange(len(events)) % 2 == 0)
 
         assert facts._Lags(run).of_dropped(part).tolist() == (part.dropped & late).tolist()
+
+
+def test_an_event_that_the_books_do_not_have_was_due_when_it_was_planned():
+    """The client never got its slice, and a slice behind it was sent at another time than planned."""
+    schedule = Schedule(ORDERLY)
+    books = books_of(schedule)
+    _, lo, _ = next(schedule.slices(0))
+    first = schedule.events(0, np.array([lo]))
+    known, due_us, _ = Sending(schedule, EPOCH_MS, books.slice(1)).of(
+        events_of(first.partition, first.id.astype(np.int64))
+    )
+
+    assert known.tolist() == [True]
+    assert due_us.tolist() == [EPOCH_MS * 1000 + int(first.intended_us[0])]

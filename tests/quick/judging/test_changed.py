@@ -200,6 +200,7 @@ def test_both_routes_to_the_other_question_agree(asked):
     assert types == set(asked.get("counts", "view").split("+"))
     assert len(found.keys) == len(results_of(spec.tape).keys) * (4 if asked.get("by") == "ad" else 1)
     assert all(found.name(cell, epoch_ms).startswith(asked.get("by", "campaign")) for cell in seen)
+    assert all("), window " in found.name(cell, epoch_ms) for cell in seen)
 
 
 def test_results_of_ads_are_looked_for_where_they_are_asked_for():

@@ -831,3 +831,15 @@ def test_a_loss_by_a_restart_includes_what_may_have_been_late_too(monkeypatch):
     monkeypatch.setattr(explained, "by_restart", lambda _: "it came back without its state")
 
     assert result("lost", lost).count == 4
+
+
+def test_no_results_at_all_are_those_of_no_other_window():
+    assert (
+        result("shifted", case(observed=Observed(Ledger(), ()))).sentence == "no cell has the value of another window"
+    )
+
+
+def test_a_batch_that_differs_from_the_stream_s_input_says_how_many_it_lacks_and_has_too_many():
+    found = result("backfill", planted._backfill({planted.FIRST: -1, planted.LAST: 2}))
+
+    assert found.sentence.startswith("the batch counts 1 too few and 2 too many in 2 cells")

@@ -12,10 +12,12 @@ import pytest
 from harness.evidence.grouping import numbered
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import NO_BATCH
+from harness.judging import contradictions, progress_curve
 from harness.judging.lateness import Countable
 from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import evidence
 from harness.measuring.latency.evidence import WRONG
+from harness.rundir.store import Store
 from harness.selftest.by_hand import HONEST, ORACLE, SPEC
 
 EVENTS = HONEST.events
@@ -63,3 +65,29 @@ def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition():
     assert evidence._turn(some, SPEC) is None
     assert evidence._turn(counted(), SPEC) is None
     assert evidence._turn(counted(), one) is EVENTS.offset
+
+
+@pytest.mark.parametrize("missing", ["observer", "epoch", "engine"])
+def test_how_long_the_results_were_polled_contradicts_nothing_if_a_time_is_unknown(tmp_path, missing):
+    store = Store.create(tmp_path, "run")
+    for kind, value in (("observer", {"wall_s": 1.0}), ("epoch", {"at_ms": 1000}), ("engine", {"at_ms": 61_000})):
+        if kind != missing:
+            store.tell(kind, **value)
+
+    assert [*contradictions._of_closed_eyes(store)] == []
+
+
+def test_a_tape_of_no_servers_is_refused_before_it_is_drawn():
+    plan = SimpleNamespace(spec=None, manifest=SimpleNamespace(id=SPEC.engine), tape=None, warm_up=None)
+    store = SimpleNamespace(schema=lambda: None, read_json=lambda _: {})
+    run: Any = SimpleNamespace(spec=replace(SPEC, tape=replace(SPEC.tape, servers=0)), plan=plan, store=store)
+
+    assert [*contradictions._other_plan(run)] == ["0 servers are impossible in a tape"]
+
+
+@pytest.mark.parametrize(("shipped", "lines", "said"), [(True, 0, 1), (True, 1, 0), (False, 0, 0)])
+def test_a_shipped_job_with_a_checkpoint_writes_progress_too(monkeypatch, shipped, lines, said):
+    monkeypatch.setattr(progress_curve, "read_progress", lambda _: [object()] * lines)
+    run: Any = SimpleNamespace(store=None, manifest=SimpleNamespace(progress=True, evidence="x", shipped=shipped))
+
+    assert len([*contradictions._of_progress(run)]) == said

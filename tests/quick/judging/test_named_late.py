@@ -107,6 +107,7 @@ def test_only_what_lay_before_a_restart_and_behind_its_progress_may_have_been_re
     assert read_again(events, sent_us, restarts([4000], lines)).tolist() == [False, True, False, True, False]
     assert restarts([4000], [*lines, told(7000, p0=3)])[0].done[0] == 3, "it went on from an older state"
     assert restarts([1000], lines) == [Restart(1000, {})], "it had told nothing"
+    assert restarts([2000], lines) == [Restart(2000, {0: 5, 1: 0})], "it had told that in the same millisecond"
 
 
 IN_THREE = ((0, 1, 10), (0, 1, 20), (0, 1, 30), (0, 2, 20))

@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measuring.latency import measured, quantiles
-from harness.measuring.latency.evidence import Cells
+from harness.measuring import latency
+from harness.measuring.latency import evidence, measured, quantiles
+from harness.measuring.latency.evidence import Cells, Events
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
 from harness.measuring.latency.ways import FINAL, FIRST, Ways
+from harness.rundir.missing_evidence import MissingEvidence
+from harness.rundir.store import Store
 from tests.quick.latencies import PERIOD_MS, by_cell, looked_at, offered, world
 
 SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
@@ -310,3 +313,19 @@ def test_each_way_says_from_which_event_to_which_poll_it_measures():
     said = {way for way, each in ways.items() if "to the look that showed" in each.exactness}
     assert said == {FINAL, FIRST} & ways.keys()
     assert "from the last event of each to the look that showed its right final count" in ways[FINAL].exactness
+
+
+def test_a_second_begins_on_its_microsecond():
+    due_us = 7_000_000 + np.array([0, 999_999, 1_000_000, 99_999_999])
+
+    assert latency._seconds(due_us, 7000).tolist() == [0, 0, 1, 99]
+
+
+def test_a_run_whose_results_were_not_polled_has_no_latency(tmp_path):
+    store = Store.create(tmp_path, "run")
+    with pytest.raises(MissingEvidence, match="has no entry 'observer'"):
+        evidence._looked(store)
+    store.tell("observer", period_ms="often")
+
+    with pytest.raises(MissingEvidence, match="has an entry 'observer' that can't be read"):
+        evidence._looked(store)

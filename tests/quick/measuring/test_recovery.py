@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.registry import parse
-from harness.measuring import recovery
+from harness.measuring import recovery, watched
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
@@ -562,3 +564,15 @@ def test_how_long_nothing_has_changed_is_said_of_each_second():
     run = replace(KILLED, end_s=4.2)
 
     assert recovery.silent_s(run, np.array([1.5, 3.0])).tolist() == [1.0, 0.5, 0.0, 1.0, 2.0]
+
+
+def test_changes_are_dated_from_the_load_start_and_those_of_closing_events_left_out():
+    looks = {"at_us": [3_000_000, 4_000_000, 5_000_000], "window_ms": [1000, 11_000, 22_000], "count": [1, 1, 1]}
+
+    def seen(rows: int) -> Any:
+        run: Any = SimpleNamespace(samples=pa.table(looks).slice(0, rows))
+        changes_s, since_s, windows = watched._seen(run, 1000, 20.0)
+        return changes_s.tolist(), since_s.tolist(), windows
+
+    assert seen(3) == ([2.0, 3.0], [2.0, 3.0], {0.0: 2.0, 10.0: 3.0})
+    assert seen(0) == ([], [], {})

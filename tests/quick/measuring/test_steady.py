@@ -306,3 +306,13 @@ def test_a_short_run_is_said_to_take_two_minutes():
 
 def test_what_did_not_change_at_all_is_said_to_have_grown_by_nothing():
     assert "the backlog grew by 0.0%" in steady._complaint(steady._Bound("backlog", 0.0, 0.02))
+
+
+def test_a_load_that_pauses_for_half_of_its_time_still_shows_how_slow_the_machine_was():
+    def known(pause_s):
+        offered = np.where(np.arange(180) < pause_s, 0.0, OFFERED)
+        table = timeline(load_cores=np.ones(180), count=180, offered=offered)
+        return steady._slowness(table, np.ones(180, dtype=np.bool_))
+
+    assert known(90) is not None
+    assert known(91) is None

@@ -19,7 +19,7 @@ from harness.cli import shell_completion
 from harness.evidence import observed
 from harness.evidence.observed import parts_of
 from harness.experiments.folder import Folder
-from harness.judging import digests
+from harness.judging import digests, verdict_file
 from harness.judging.stored_run import StoredRun
 from harness.model import Backfill
 from harness.rundir.missing_evidence import MissingEvidence
@@ -209,3 +209,20 @@ def test_a_batch_job_that_counted_all_again_is_read_from_the_history(tmp_path):
     run.store.tell("backfill", told=asdict(told))
 
     assert read.func(run) == told
+
+
+def test_a_run_whose_process_was_killed_before_it_had_digests_says_so(tmp_path):
+    store = Store.create(tmp_path, "run")
+    (store.path / "history.jsonl").unlink(missing_ok=True)
+    assert digests.aborted(store) == ""  # an old run, which kept no history
+    store.tell("epoch", at_ms=1000)
+
+    assert digests.aborted(store).startswith("its process was killed")
+
+
+def test_a_verdict_that_the_history_does_not_name_was_edited(tmp_path):
+    store = Store.create(tmp_path, "run")
+    assert verdict_file.contradiction(store) == ""
+    store.write_json(verdict_file.FILE, {"outcome": "PASS"})
+
+    assert "it is not the last verdict that history.jsonl names" in verdict_file.contradiction(store)

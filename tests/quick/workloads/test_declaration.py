@@ -52,6 +52,11 @@ MISTAKES = {
     "no kind": ('kind = "uuid", ', "", ["[event.fields.buyer] lacks the key 'kind'"]),
     "an unknown key of a kind": ("of = 50", "off = 50", ["[event.fields.buyer] has no key 'off'", "nearest: 'of'"]),
     "too many uuids": ("of = 50", "of = 5_000_000", ["event.fields.buyer.of = 5000000", "1,000,000"]),
+    "too many texts": (
+        'pieces = { kind = "integer", from = 1, to = 9 }',
+        'pieces = { kind = "text", from = 1, to = 9, of = 10_001 }',
+        ["event.fields.pieces.of = 10001", "10,000"],
+    ),
     "a float where a whole number belongs": ("to = 9 }", "to = 9.5 }", ["event.fields.pieces.to", "a whole number"]),
     "a range that is none": ("from = 1, to = 9", "from = 9, to = 1", ["[event.fields.pieces]", "at least `from`"]),
     "more digits than declared": ("from = -20.00", "from = -20.005", ["event.fields.amount.from", "2 digits behind"]),

@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +27,10 @@ from harness.load.certificate import certify
 from harness.model import INDEX_BITS, INDEX_MASK, FaultSpec, RunSpec, TapeSpec
 from tests.quick.tapes import specs
 from workloads.ad_impressions import oracle, records
+from workloads.ad_impressions.jobs.ads import read_ads
+from workloads.ad_impressions.jobs.reference import Counts
 from workloads.ad_impressions.schema import population_of
-from workloads.base import NO_EVENT, Values
+from workloads.base import COUNTS, NO_EVENT, Values
 from workloads.keys import read_keys
 from workloads.registry import codec_of, oracle_of
 from workloads.sentinels import mark
@@ -137,6 +141,27 @@ def test_records_say_what_the_tape_had_planned():
     assert (read.event_time_ms[poison == 0] == time_ms[poison == 0] + EPOCH_MS).all()
 
 
+def test_the_reference_job_counts_what_one_gets_by_counting_json():
+    population = population_of(SPEC)
+    counts = Counts(population.ad_to_campaign, 1000)
+    for value in VALUES:
+        counts.add(value)
+    numbers = {name: number for number, name in enumerate(population.campaign_ids)}
+    poison = sum(int((block.poison > 0).sum()) for block in Schedule(SPEC).blocks())
+
+    totals = {(numbers[name], at_ms - EPOCH_MS): count for (name, at_ms), count in counts.totals.items()}
+    assert totals == counted_slowly(SPEC, 1000)
+    assert 0 < counts.unusable <= poison
+
+
+def test_the_table_of_ads_is_every_string_under_a_uuid_that_names_a_campaign():
+    ads = population_of(SPEC).ad_ids[:3]
+    table = {ads[0]: "c", ads[1]: "d", ads[2]: None, "streamgauge": "x"}
+    client: Any = SimpleNamespace(scan_iter=lambda **_: table, mget=lambda keys: [table[key] for key in keys])
+
+    assert read_ads(client) == {ads[0]: "c", ads[1]: "d"}
+
+
 @pytest.mark.parametrize("byte", [b"/", b":", b"a", b" ", b"-", b"\xb0", b"\0"])
 def test_a_time_with_anything_but_digits_is_no_event(byte):
     place = next(i for i, value in enumerate(VALUES) if value and value.count(b'": "17') == 1)
@@ -147,6 +172,14 @@ def test_a_time_with_anything_but_digits_is_no_event(byte):
 
     assert read.kind.tolist() == [NO_EVENT] * 13
     assert read.event_time_ms.tolist() == [-1] * 13
+
+
+@pytest.mark.parametrize(("time_ms", "kind"), [(253_402_300_799_999, COUNTS), (253_402_300_800_000, NO_EVENT)])
+def test_a_time_from_the_year_10000_on_is_no_event(time_ms, kind):
+    event = {"ad_id": population_of(SPEC).ad_ids[0], "event_type": "view", "event_time": str(time_ms)}
+    value = json.dumps(event).encode()
+
+    assert records.reader(population_of(SPEC)).read_slowly([value], IDS[:1]).kind.tolist() == [kind]
 
 
 def test_an_event_in_the_place_of_poison_is_altered():

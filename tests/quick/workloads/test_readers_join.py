@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from confluent_kafka import KafkaError
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -23,6 +25,8 @@ from workloads.declared.draws import content
 from workloads.declared.fields import time_path
 from workloads.declared.oracle import Oracle
 from workloads.declared.sample import relation
+from workloads.jobs import waiting_process
+from workloads.jobs.waiting_process import OutputTopic, _Job
 from workloads.readers_join.jobs.joined import Joined, Read, ends_of
 from workloads.readers_join.jobs.reference import Waiting
 from workloads.registry import codec_of
@@ -174,3 +178,41 @@ class ReadsAndWatermarks(RuleBasedStateMachine):
 
 ReadsAndWatermarks.TestCase.settings = settings(stateful_step_count=30)
 TestReadsAndWatermarks: Any = ReadsAndWatermarks.TestCase
+
+
+def message(value: bytes = b"", code: int = 0) -> Any:
+    return SimpleNamespace(error=lambda: KafkaError(code) if code else None, value=lambda: value)
+
+
+def outputs_of(monkeypatch: pytest.MonkeyPatch, *messages: Any) -> set[waiting_process.Place]:
+    polled = iter(messages)
+    consumer = SimpleNamespace(assign=lambda _: None, poll=lambda _: next(polled), close=lambda: None)
+    monkeypatch.setattr(waiting_process, "Consumer", lambda _: consumer)
+    topic = object.__new__(OutputTopic)
+    topic._name, topic._group, topic._known = "out", "streamgauge-out", {}
+    return topic.out()
+
+
+def test_a_job_that_starts_again_reads_its_outputs_to_their_end(monkeypatch):
+    first, second = message(b'{"of": [0, 7]}'), message(b'{"of": [1, 3]}')
+
+    assert outputs_of(monkeypatch, first, second, message(code=KafkaError._PARTITION_EOF)) == {(0, 7), (1, 3)}
+    with pytest.raises(TimeoutError, match="out can't be read to its end"):
+        outputs_of(monkeypatch, first, None)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "rows", "told"),
+    [([b"x"], 5, ["write", "progress 5"]), ([b"x"], 0, ["write", "progress 0"]), ([], 5, ["progress 5"]), ([], 0, [])],
+)
+def test_what_is_due_leaves_before_the_progress_says_so(outputs, rows, told):
+    story: list[str] = []
+    job: Any = object.__new__(_Job)
+    job._events = SimpleNamespace(answered=lambda **_: outputs, done=lambda offsets: offsets, unusable=0)
+    job._topic = SimpleNamespace(write=lambda _: story.append("write"))
+    job._progress = SimpleNamespace(write=lambda rows, **_: story.append(f"progress {rows}"))
+    job._offsets, job._moved_s, job._rows, job._batch = {0: 3}, 0.0, rows, 2
+    job._put_out()
+
+    assert story == told
+    assert (job._rows, job._batch) == (0, 3 if told else 2)

@@ -6,6 +6,8 @@ what was written again. Sinks that set their mark in a step of its own are the p
 
 from __future__ import annotations
 
+import json
+import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
@@ -14,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from workloads.jobs.crash_points import CrashPoints
 from workloads.jobs.redis_results import updated_key
 from workloads.jobs.redis_sinks import FENCED_ADD, SINKS, fence_key, write_batch
 
@@ -208,3 +211,25 @@ def test_a_mark_in_a_step_of_its_own_is_caught(sink, count):
     run_batch(sink, redis, 0, {("a", 0): 5, ("b", 0): 5}, [1])
 
     assert redis.counts()["a", 0] == count != 5
+
+
+@pytest.mark.parametrize(("point", "waited"), [("c1", 1), ("c2", 1), ("c4", 0)])
+def test_a_job_waits_at_a_crash_point_until_the_order_is_withdrawn_and_not_at_the_last(
+    tmp_path, monkeypatch, point, waited
+):
+    order = tmp_path / "crash.json"
+    slept: list[float] = []
+    order.write_text(json.dumps({"point": point, "batch": 3}))
+
+    def sleep(seconds):
+        slept.append(seconds)
+        order.unlink()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    points = CrashPoints(order)
+    points.at(point, 2)
+    assert not order.with_name("crash.json.reached").exists()
+    points.at(point, 3)
+
+    assert json.loads(order.with_name("crash.json.reached").read_text())["batch"] == 3
+    assert len(slept) == waited
