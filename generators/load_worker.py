@@ -37,7 +37,7 @@ EXCHANGE_EVERY_S = 0.01
 CLOCK_DEADLINE_S = 10.0
 MASTER_SILENT_S = 15.0  # the master answers a message each second; with `patience` more
 # Locust would end a worker that stood still for a minute together with its master: a fault may pause the whole load.
-runners.MASTER_HEARTBEAT_TIMEOUT = float("inf")
+runners.MASTER_HEARTBEAT_TIMEOUT = sys.maxsize
 LAST_FLUSH_S = 1.0
 FAILED = 1
 

@@ -7,7 +7,7 @@ Nothing is fetched and no script is needed: styles and drawings are in the page,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import jinja2
@@ -100,17 +100,17 @@ class Page:
 
 def render(page: Page) -> str:
     """Render the page as HTML. Equal values give equal bytes."""
-    return filled("page.html.j2", page=page)
+    return filled("page.html.j2", page.began_ms, page=page)
 
 
-def filled(template: str, **values: object) -> str:
-    """Fill a template. All of them share the colours of the drawings."""
+def filled(template: str, began_ms: int | None = None, **values: object) -> str:
+    """Fill a template. They share the colours of the drawings. A time without a date is of the day `began_ms`."""
     theme = {name.removeprefix("--"): colour for colour, name in VARIABLES.items()}
-    return _environment().get_template(template).render(theme=theme, **values)
+    return _environment(began_ms).get_template(template).render(theme=theme, **values)
 
 
-@cache
-def _environment() -> jinja2.Environment:
+@lru_cache
+def _environment(began_ms: int | None) -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -118,6 +118,6 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["local"] = lambda text: local(text, page.began_ms)
+    environment.filters["local"] = partial(local, at_ms=began_ms)
     environment.filters["drawing"] = Markup  # our own SVG, whose texts are escaped when it is drawn
     return environment

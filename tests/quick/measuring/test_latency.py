@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.measuring import latency
 from harness.measuring.latency import evidence, measured, quantiles
-from harness.measuring.latency.evidence import Cells, Events
+from harness.measuring.latency.evidence import Cells
 from harness.measuring.latency.visibility import Samples, Visibility, overtaken_us
 from harness.measuring.latency.ways import FINAL, FIRST, Ways
 from harness.rundir.missing_evidence import MissingEvidence
