@@ -55,6 +55,9 @@ class Kind(StrEnum):
     MATCH = "match"  # 1 for an event that completes a match, which depends on other events; nothing for any other one
 
 
+MAY_FALL = frozenset({Kind.SUM, Kind.RANKED})  # from such a number nobody sees when an event became visible
+
+
 @dataclass(frozen=True)
 class Value:
     """A value that a question has in each of its windows."""

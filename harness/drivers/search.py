@@ -25,13 +25,15 @@ from harness.experiments.searching.searched import KIND, Searched, engine_of, re
 from harness.host import disk_space
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
-from harness.model import EngineManifest, HarnessError, Outcome, RunSpec
+from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.runner.rate_search_run import RateSearchRun, beginning_with, segment
 from harness.runner.screen import Screen
 from harness.runner.world.base import World
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports.result import Result
+from workloads.base import MAY_FALL
+from workloads.registry import oracle_of
 
 BROKEN = ("crashed", "stuck")
 # Each part of a run, and the line of its history with which it begins.
@@ -48,6 +50,7 @@ UNITS_BESIDE = 2  # before the first engine run of a whole search, and after the
 
 def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, out: Path) -> Folder:
     """Create a search. It takes over the run's objective: a rate that misses it fails, but not the run itself."""
+    _refuse_without_latency(spec)
     plan.refuse_one_database_for(settings.lives, spec.redis, reset=spec.reset)
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
@@ -55,6 +58,17 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
     experiment = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(experiment, _asked(spec, engine_manifest, settings))
     return experiment
+
+
+def _refuse_without_latency(spec: RunSpec) -> None:
+    values = oracle_of(spec).values
+    if all(value.kind in MAY_FALL for value in values):
+        kinds = " and ".join(sorted({value.kind.value for value in values}))
+        raise UsageError(
+            f"search asks for the latency of events, and {spec.tape.workload} has none: each of its values is {kinds}, "
+            f"and may fall, so it does not show when an event became visible. `run --rate` at rising rates shows what "
+            f"an engine keeps up with; `gate` and `compare` measure its cost."
+        )
 
 
 def _most(spec: RunSpec, settings: Settings) -> RunSpec:

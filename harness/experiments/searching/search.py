@@ -120,15 +120,19 @@ def _ends_all(life: Lived) -> bool:
     return life.outcome is Outcome.FAIL
 
 
+_WITHOUT = ("no engine run finished", "no latency of an event was measured")
+
+
 def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[Measured]]) -> Found:
-    """Return the result. `lived` are the measurements of each run that was right."""
+    """Return the result. `lived` are the measurements of each right run; those without latencies do not count."""
     objective_ms = settings.life.objective_p99_ms
+    lived = [[each for each in own if each.events.blocks.any()] for own in lived]
     measured = [each for own in lived for each in own]
     answer = _answer([own for own in lived if own], objective_ms) if measured else None
     if wrong := next((life for life in lives if _ends_all(life)), None):
         return Found(Outcome.FAIL, f"no rate of an engine that failed: {_as_part(wrong.sentence)}", None)
     if answer is None:
-        unknown = next((life.sentence for life in lives if life.outcome is not Outcome.PASS), "no engine run finished")
+        unknown = next((life.sentence for life in lives if life.outcome is not Outcome.PASS), _WITHOUT[bool(lives)])
         return Found(Outcome.UNKNOWN, f"nothing is known of any rate: {_as_part(unknown)}", None)
     sentence = _sentence(answer, measured, objective_ms)
     if not finished(settings, lives):

@@ -32,7 +32,7 @@ from harness.model import INDEX_BITS, MARK_SERVER
 from harness.results.sampler import sampled_keys
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
-from workloads.base import Kind, Oracle
+from workloads.base import MAY_FALL, Kind, Oracle
 
 COLLECTED = "events and looks"  # key of the derived value in a stored run
 UPDATED = "updated:"
@@ -295,7 +295,7 @@ def _can_be_measured(oracle: Oracle, log: Countable, looked_at: Sequence[int], e
     that completes no match is not seen.
     """
     codes, cell = numbered(log.events.cell)
-    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, Kind.SUM, Kind.RANKED)
+    can = np.isin(oracle.codes.keys(codes), looked_at) & ~_are(oracle, codes, *MAY_FALL)
     if any(value.kind is Kind.MATCH for value in oracle.values):
         can &= np.isin(codes, expected.cells)
     return np.asarray(can[cell])

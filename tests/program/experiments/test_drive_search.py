@@ -131,6 +131,13 @@ def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_question_whose_values_may_fall_has_no_latency_to_search_for(tmp_path):
+    with pytest.raises(UsageError, match="top_pages has none: each of its values is ranked"):
+        drive_search.begin(pages.search_spec(workload="top_pages"), fake.MANIFEST, search.WHOLE, tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_address_that_takes_its_password_from_the_environment_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "describe", dict)
     spec = replace(pages.search_spec(), redis="redis://:${env:SECRET}@host:6379/1", reset=True)

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.drivers import search as drive_search
 from harness.engines import fake
+from harness.experiments.curve.plateau import Latencies
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.experiments.searching.search import Unit
 from harness.install import environment
-from harness.model import HarnessError, RunSpec
+from harness.model import HarnessError, Outcome, RunSpec
 from tests.program import pages
 
+NONE = np.zeros(0)
 UNITS = [Unit(10_000.0, 20.0, 2_000.0), Unit(11_000.0, 21.0, 2_000.0)]
 ELSEWHERE: RunSpec = replace(pages.search_spec(), kafka="broker:9092")
 
@@ -62,3 +65,13 @@ def test_where_the_reference_says_nothing_it_is_not_run(place, elsewhere):
     searching(place, **elsewhere)._measure_unit(lambda _: pytest.fail("it was run"))
 
     assert Folder(place.path).load("units", list[Unit]) == []
+
+
+def test_rates_without_a_latency_give_no_answer_and_no_crash():
+    settings = search.of(pages.search_spec(), search.QUICK, None)
+    silent = [replace(each, events=Latencies.of(NONE, NONE, each.plateau)) for each in pages.curve()]
+    life = search.Lived("run", Outcome.PASS, "all counts are right", 60.0, whole=True)
+
+    answer = search.found(settings, [life], [silent])
+
+    assert (answer.outcome, "no latency of an event" in answer.sentence) == (Outcome.UNKNOWN, True)
