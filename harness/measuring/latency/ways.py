@@ -204,4 +204,4 @@ def _overtaken_us(cells: range, events: Events) -> int:
         return 0
     own = np.flatnonzero(~events.mark)
     cell = events.cell[own].astype(np.int64) - cells.start
-    return int(overtaken_us(cell, events.due_us[own], events.turn[own]).max(initial=0))
+    return int(overtaken_us(cell, events.due_us[own], events.turn[own].astype(np.int64)).max(initial=0))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.evidence.grouping import numbered
 from harness.evidence.ledger import Ledger
+from harness.evidence.long_rows import Rows
 from harness.evidence.observed import NO_BATCH
 from harness.judging import contradictions, progress_curve
-from harness.judging.lateness import Countable
-from harness.judging.stored_run import StoredRun
 from harness.measuring.latency import evidence
 from harness.measuring.latency.evidence import WRONG
 from harness.rundir.store import Store
@@ -23,12 +21,24 @@ from harness.selftest.by_hand import HONEST, ORACLE, SPEC
 EVENTS = HONEST.events
 
 
-def counted(*, batch: int = NO_BATCH, late: int = 0, exact: bool = False) -> Countable:
-    """`late`: so many of the first cell may have been dropped."""
-    none = np.zeros(len(EVENTS), dtype=np.bool_)
-    permitted = none.copy()
-    permitted[np.flatnonzero(EVENTS.cell == EVENTS.cell[0])[:late]] = True
-    return Countable(EVENTS, permitted, none, np.full(len(EVENTS), batch), exact, none)
+def found(folder: Path, *, batch: int = NO_BATCH, late: int = 0, exact: bool = False, one: bool = False) -> Any:
+    """`late`: so many of the first cell may have been dropped. `one`: there is one partition."""
+    kind = [*evidence._BY_LOG, *([evidence._OFFSET] if one else [])]
+    own = np.zeros(len(EVENTS), dtype=kind)
+    own["code"], own["turn"] = EVENTS.cell, batch
+    own["permitted"][np.flatnonzero(EVENTS.cell == EVENTS.cell[0])[:late]] = True
+    if one:
+        own["offset"] = EVENTS.offset
+    rows = Rows(kind, folder)
+    rows.add(own)
+    return evidence._Found(rows, np.unique(EVENTS.cell), set(), Ledger(), exact, batch != NO_BATCH)
+
+
+def by_cell(folder: Path, some: Any, held: Ledger = HONEST.log_ledger, late: str = "drop") -> Any:
+    run: Any = SimpleNamespace(
+        observed=SimpleNamespace(counts=held), claim=SimpleNamespace(late=late), store=SimpleNamespace(path=folder)
+    )
+    return evidence._by_cell(run, ORACLE, some)
 
 
 @pytest.mark.parametrize(
@@ -43,28 +53,25 @@ def counted(*, batch: int = NO_BATCH, late: int = 0, exact: bool = False) -> Cou
         (False, "drop", -1, False),
     ],
 )
-def test_a_cell_may_lack_what_may_have_been_dropped_and_nobody_named(exact, late, too_few, right):
+def test_a_cell_may_lack_what_may_have_been_dropped_and_nobody_named(tmp_path, exact, late, too_few, right):
     code = int(EVENTS.cell[0])
     held = HONEST.log_ledger - Ledger({code: too_few})
-    run: Any = SimpleNamespace(observed=SimpleNamespace(counts=held), claim=SimpleNamespace(late=late))
-    codes, cell = numbered(EVENTS.cell)
 
-    cells = evidence._cells(cast(StoredRun, run), ORACLE, counted(late=2, exact=exact), codes, cell, expected=Ledger())
+    cells, _ = by_cell(tmp_path, found(tmp_path, late=2, exact=exact), held, late)
 
-    final = cells.final[codes.tolist().index(code)]
+    final = cells.final[cells.code.tolist().index(code)]
     assert final == (held.count(code) if right else WRONG)
-    assert (cells.final[codes != code] != WRONG).all()
+    assert (cells.final[cells.code != code] != WRONG).all()
 
 
-def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition():
-    one = replace(SPEC, tape=replace(SPEC.tape, partitions=1))
-    some = counted(batch=3)
-    some.batch[:5] = NO_BATCH
+def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition(tmp_path):
+    def turns(**how: Any) -> Any:
+        ((_, events),) = by_cell(tmp_path, found(tmp_path, **how))[1].parts()
+        return events.turn
 
-    assert evidence._turn(counted(batch=3), SPEC) is not None
-    assert evidence._turn(some, SPEC) is None
-    assert evidence._turn(counted(), SPEC) is None
-    assert evidence._turn(counted(), one) is EVENTS.offset
+    assert set(turns(batch=3).tolist()) == set(turns(batch=3, one=True).tolist()) == {3}
+    assert turns() is None
+    assert sorted(turns(one=True).tolist()) == sorted(EVENTS.offset.tolist())
 
 
 @pytest.mark.parametrize("missing", ["observer", "epoch", "engine"])
