@@ -26,6 +26,7 @@ def live(run: Watched, *, live_port: LivePort = None, as_json: Json = False) -> 
     """Show a run that goes on in a browser, or write the file that replays a stored one."""
     from harness.experiments.folder import FILE
     from reports.live import export
+    from reports.live.follow import LINES
 
     if not (is_run := markers.is_one(run, markers.RUN)) and not markers.is_one(run, FILE):
         raise markers.refusal(run, markers.RUN)
@@ -33,7 +34,7 @@ def live(run: Watched, *, live_port: LivePort = None, as_json: Json = False) -> 
         _serve(run, live_port or 0, is_run=is_run)
     stored = export.write_all(run)
     if stored is None:
-        raise UsageError(f"{short_path(run)} has nothing to replay: it has no {export.LINES}. Newer runs write it.")
+        raise UsageError(f"{short_path(run)} has nothing to replay: it has no {LINES}. Newer runs write it.")
     answer(as_json, {"command": "live", "page": str(stored)}, f"{short_path(stored)} replays it in a browser.")
 
 

@@ -6,7 +6,7 @@ observer polls the results anyway.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,11 @@ class LiveView:
             cells = CellsSoFar(self._oracle, self._keys, self._oracle.settle(planned, epoch_ms))
             self._cells = cells
         tape, polled = schedule.load.spec, len(self._keys)
-        about = {"keys": len(results_of(tape).keys), "polled": polled, "values": len(self._oracle.values)}
+        about: dict[str, Any] = {
+            "keys": len(results_of(tape).keys),
+            "polled": polled,
+            "values": len(self._oracle.values),
+        }
         if self._cells:
             about |= {"visible_is": self._cells.visible_is, "planned_visible": self._cells.planned_visible}
         about |= {"lacks": self._lacks, "grows": self._lacks == GROWS, "probes": tape.probes, "total": schedule.total}
@@ -185,7 +189,7 @@ def _lacks(spec: RunSpec) -> str:
     return OTHER_QUESTION if asked_of(spec.fault) else ""
 
 
-def _told(report: FaultReport) -> Mapping[str, Any]:
+def _told(report: FaultReport) -> dict[str, Any]:
     """Return the facts of a fault that a watcher needs."""
     return {
         "text": report.spec.text,

@@ -22,9 +22,9 @@ class Behind(Run):
     def start_engine(self) -> None:
         """Send the backlog; the engine starts later. Opening events lie after it and in its newest window: an engine
         with one watermark for all partitions would find older ones late."""
-        page = self._begin_load()
-        seconds, watch = f"{self.schedule.warm_up_ms / 1000:g} s", f", page {page}" if page else ""
-        self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds} in Kafka{watch}")
+        self._begin_load()
+        seconds = f"{self.schedule.warm_up_ms / 1000:g} s"
+        self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds} in Kafka")
         self._wait_until(lambda: self.fleet.status().sent >= self.schedule.warm_up_total)
         self.put_away()
         self.opening = self.marking.open_at(self.epoch_ms - 1)
@@ -48,7 +48,7 @@ class Behind(Run):
         self.screen.phase("engine", f"the first counts by {self.spec.engine}, {behind}")
         self.engine.start()
         self._await_answers(self.opening, started_ms)
-        self._send_load("")
+        self._send_load()
 
     @property
     def _ready_s(self) -> float:

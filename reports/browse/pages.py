@@ -48,6 +48,7 @@ def html(
     """Fill a template. A character that is no text, as in a file's name, is replaced."""
     body = filled(
         template,
+        None,
         title=printable(title),
         at=at,
         subtitle=printable(subtitle),

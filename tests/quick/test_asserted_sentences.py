@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ("harness", "workloads", "generators", "reports", "examples", "tools")
 HELP = ROOT / "harness" / "cli"  # its docstrings are shown
-TEXTS = {".toml", ".java", ".sh", ".j2", ".json", ".md", ".yml", ".js", ".css"}
+TEXTS = {".toml", ".java", ".sh", ".j2", ".json", ".md", ".yml", ".js", ".css", ".html"}
 SLOW = ("engines", "services", "quality")
 EVERY_TIME = ("program",)  # what is missing fails there at once, so only what is absent has to be checked
 FOREIGN = (  # sentences of Java, Kafka, Redis, PostgreSQL and Linux

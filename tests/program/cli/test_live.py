@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -18,16 +19,16 @@ FAST = ("run", "--engine", "fake", "--rate", "100", "--duration", "12s", "--wind
 pytestmark = pytest.mark.usefixtures("few_probes")
 
 
-def frames_of(page: Path) -> list[dict[str, object]]:
+def frames_of(page: Path) -> list[dict[str, Any]]:
     data = page.read_text().partition('id="frames">')[2].partition("</script>")[0]
-    frames: list[dict[str, object]] = json.loads(data)["frames"]
+    frames: list[dict[str, Any]] = json.loads(data)["frames"]
     return frames
 
 
 def test_a_run_has_a_page_while_it_goes_on_and_a_file_afterwards(tmp_path, monkeypatch):
     whole, seen = one_run.report, dict[str, bytes]()
 
-    def looked_at(*arguments: object) -> object:
+    def looked_at(*arguments: Any) -> object:
         (url,) = (path.read_text() for path in tmp_path.glob("*/live/url"))
         seen["page"] = urlopen(url, timeout=20).read()
         seen["first event"] = next(line for line in urlopen(f"{url}events", timeout=20) if line.startswith(b"data: {"))

@@ -134,9 +134,8 @@ def test_a_side_waits_for_its_epoch_before_it_can_be_sent_anything():
             self.begun = cast(Any, SimpleNamespace(set=lambda: log.append("begun")))
             self.fleet = cast(Any, SimpleNamespace(status=lambda: SimpleNamespace(finished=True)))
 
-        def _begin_load(self) -> str:
+        def _begin_load(self) -> None:
             log.append("load")
-            return ""
 
         def _await_epoch(self) -> None:
             log.append("epoch")

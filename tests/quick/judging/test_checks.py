@@ -35,7 +35,7 @@ from harness.model import (
     Witness,
 )
 from harness.selftest import planted
-from harness.selftest.by_hand import CODES, SUMS, cell, changed, dated, ledger, watched
+from harness.selftest.by_hand import CODES, FIRST, LAST, SUMS, cell, changed, dated, ledger, watched
 from tests.quick.cases import CAMPAIGNS, EPOCH_MS, SPEC, WINDOW_MS, case, events
 from tests.quick.judging.test_planted import part_of, run_named
 from workloads.base import Kind
@@ -840,6 +840,6 @@ def test_no_results_at_all_are_those_of_no_other_window():
 
 
 def test_a_batch_that_differs_from_the_stream_s_input_says_how_many_it_lacks_and_has_too_many():
-    found = result("backfill", planted._backfill({planted.FIRST: -1, planted.LAST: 2}))
+    found = result("backfill", planted._backfill({FIRST: -1, LAST: 2}))
 
     assert found.sentence.startswith("the batch counts 1 too few and 2 too many in 2 cells")
