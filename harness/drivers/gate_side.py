@@ -404,7 +404,7 @@ class Side:
 
     def with_evidence(self, rounds: Sequence[Round]) -> list[Round]:
         """Return this side's rounds with what only its files hold. The side has to be judged and right."""
-        own, raw = [each for each in rounds if each.side == self.name], latency.by_rank(self.run.stored).whole
+        own, raw = [each for each in rounds if each.side == self.name], latency.ways_of(self.run.stored).of_events.whole
         seen = with_latency(own, raw.due_us, raw.corrected_ms)
         ends = [self._ends[each.number - 1] for each in seen]
         return with_state_updates(seen, ends, progress_lines(self.run.store))

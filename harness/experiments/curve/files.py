@@ -59,7 +59,7 @@ class _Files:
     def __init__(self, run: StoredRun) -> None:
         self._run, self._epoch_ms = run, run.epoch_ms
         ways = latency.ways_of(run)
-        self._probes, self._events = ways.probes, ways.rank_matched
+        self._probes, self._events = ways.probes, ways.of_events
         self._seconds = run.store.read_table(TIMELINE_FILE)
         # Older versions named it differently.
         self._in_flight = "in_flight" if "in_flight" in self._seconds.column_names else "backlog"
@@ -89,8 +89,11 @@ class _Files:
             )
 
     def _latencies(self, raws: Raws, plateau: Plateau) -> Latencies:
-        parts = [Latencies.of(raw.due_us / 1000 - self._epoch_ms, raw.corrected_ms, plateau) for raw in raws]
-        return Latencies(np.sum([part.blocks for part in parts], axis=0))
+        latencies = Latencies.of(np.zeros(0), np.zeros(0), plateau)
+        for raw in raws:
+            part = Latencies.of(raw.due_us / 1000 - self._epoch_ms, raw.corrected_ms, plateau)
+            latencies = Latencies(latencies.blocks + part.blocks)
+        return latencies
 
     def _column(self, name: str, plateau: Plateau) -> Floats:
         values = self._seconds.column(name).cast(pa.float64()).to_numpy(zero_copy_only=False)

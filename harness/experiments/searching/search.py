@@ -124,9 +124,8 @@ _WITHOUT = ("no engine run finished", "no latency of an event was measured")
 
 
 def found(settings: Settings, lives: Sequence[Lived], lived: Sequence[Sequence[Measured]]) -> Found:
-    """Return the result. `lived` are the measurements of each right run; those without latencies do not count."""
+    """Return the result. `lived` are the measurements of each run that was right."""
     objective_ms = settings.life.objective_p99_ms
-    lived = [[each for each in own if each.events.blocks.any()] for own in lived]
     measured = [each for own in lived for each in own]
     answer = _answer([own for own in lived if own], objective_ms) if measured else None
     if wrong := next((life for life in lives if _ends_all(life)), None):

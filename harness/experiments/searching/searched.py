@@ -38,12 +38,17 @@ class Searched:
 
     @cached_property
     def found(self) -> Found:
-        return search.found(self.settings, self.lives, self.lived)
+        return search.found(self.settings, self.lives, self.timed)
+
+    @cached_property
+    def timed(self) -> tuple[tuple[Measured, ...], ...]:
+        """The measurements of each run that have latencies. Without one a rate is neither sustained nor exceeded."""
+        return tuple(tuple(each for each in own if each.events.samples) for own in self.lived)
 
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
-        """The measurements of all engine runs."""
-        return tuple(each for own in self.lived for each in own)
+        """The measurements of all engine runs that have latencies."""
+        return tuple(each for own in self.timed for each in own)
 
     @cached_property
     def labels(self) -> tuple[Label, ...]:
@@ -68,7 +73,7 @@ class Searched:
     def load_s(self) -> dict[str, float]:
         """Return the length of the load by purpose."""
         found = dict.fromkeys((why.value for why in Why), 0.0)
-        for each in self.measured:
+        for each in (each for own in self.lived for each in own):
             found[each.plateau.why.value] += each.plateau.length_s
         return {name: seconds for name, seconds in found.items() if seconds}
 

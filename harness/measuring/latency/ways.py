@@ -58,8 +58,9 @@ class Raws:
     @property
     def whole(self) -> Raw:
         """All of them at once, of a way that is known to be small, or of a short run."""
+        no_event = Raw(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
         due_us, corrected_ms, uncorrected_ms = zip(
-            *((part.due_us, part.corrected_ms, part.uncorrected_ms) for part in self), strict=True
+            *((part.due_us, part.corrected_ms, part.uncorrected_ms) for part in (no_event, *self)), strict=True
         )
         none = any(each is None for each in uncorrected_ms)
         return Raw(
@@ -141,6 +142,13 @@ class Ways:
         """Latency by rank: compare in each cell the k-th visible count with the k-th due and the k-th sent event."""
         names = _RAW.names or ()
         return Raws(lambda: (Raw(*(part[name] for name in names)) for part in self._ranks.parts()), self.folder)
+
+    @property
+    def of_events(self) -> Raws:
+        """Latency of each event: by rank, or, where no value counts events, from each event that has a cell of its own
+        to the cell's value.
+        """
+        return self.rank_matched if self.rank_matched.count else self.final_value()
 
     @property
     def folder(self) -> Path:

@@ -15,8 +15,10 @@ from harness.experiments.curve.plateau import Latencies
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.experiments.searching.search import Unit
+from harness.experiments.searching.searched import Searched
 from harness.install import environment
 from harness.model import HarnessError, Outcome, RunSpec
+from reports import curve
 from tests.program import pages
 
 NONE = np.zeros(0)
@@ -67,11 +69,13 @@ def test_where_the_reference_says_nothing_it_is_not_run(place, elsewhere):
     assert Folder(place.path).load("units", list[Unit]) == []
 
 
-def test_rates_without_a_latency_give_no_answer_and_no_crash():
-    settings = search.of(pages.search_spec(), search.QUICK, None)
-    silent = [replace(each, events=Latencies.of(NONE, NONE, each.plateau)) for each in pages.curve()]
+def test_rates_without_a_latency_give_no_answer_and_no_crash(tmp_path):
+    spec = pages.search_spec()
+    silent = tuple(replace(each, events=Latencies.of(NONE, NONE, each.plateau)) for each in pages.curve())
     life = search.Lived("run", Outcome.PASS, "all counts are right", 60.0, whole=True)
+    settings = search.of(spec, search.QUICK, None)
+    searched = Searched(tmp_path, spec, "fake", settings, {}, (), (life,), (silent,))
 
-    answer = search.found(settings, [life], [silent])
-
-    assert (answer.outcome, "no latency of an event" in answer.sentence) == (Outcome.UNKNOWN, True)
+    assert (searched.found.outcome, "no latency of an event" in searched.found.sentence) == (Outcome.UNKNOWN, True)
+    assert curve.rows(searched) == []
+    assert searched.load_s()

@@ -287,6 +287,21 @@ def test_each_second_has_the_figures_of_what_was_due_in_it():
     assert [row["p50_ms"] > 500 for row in rows] == [False] * 5 + [True] * 5
 
 
+def test_an_output_for_each_event_has_the_latency_of_its_event():
+    """Two outputs, for events of 0 and 100 ms, which are seen at 300 and 450 ms. No rank of a count says so."""
+    cell, due_us = np.array([0, 1]), np.array([0, 100_000])
+    events = by_cell(cell, due_us, due_us, None, np.zeros(2, dtype=np.bool_))
+    none, one = np.zeros(2, dtype=np.bool_), np.ones(2, dtype=np.int64)
+    seen = Visibility(Samples(cell, np.array([300_000, 450_000]), 5 * one), 2)
+
+    def of_events(*, counts):
+        cells = Cells(one, one, one if counts else 5 * one, none, np.array([counts] * 2), cell)
+        return Ways(events, cells, seen, probes_from=2, epoch_us=0).of_events.whole.corrected_ms.tolist()
+
+    assert of_events(counts=False) == [300.0, 350.0]
+    assert of_events(counts=True) == [300.0, 350.0]
+
+
 def test_of_a_value_that_is_no_count_only_the_first_moment_is_known():
     """Two events and the value 2: it may be two users, or one worth two, after whom nothing changed."""
     cell, due_us = np.array([0, 0]), np.array([0, 100_000])
