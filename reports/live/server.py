@@ -21,6 +21,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from harness.model import UsageError
+from harness.util.wait import ends_within
 from harness.web.live_folder import FOLDER, URL_FILE
 from harness.web.server import HTML, Answer, Query, Server
 from reports.exports import openmetrics_text
@@ -105,7 +106,7 @@ class LivePage:
                 self._readers -= 1
 
     def _goes_on(self) -> bool:
-        return not self._ending.wait(EVERY_S)
+        return not ends_within(EVERY_S, self._ending)
 
     def _report(self, name: str) -> Answer | None:
         """Return the page of the watched run or experiment, or of one of its runs."""
@@ -140,7 +141,7 @@ class Written:
             self._otel.end()
 
     def _write_on(self) -> None:
-        while not self._over.wait(EVERY_S):
+        while not ends_within(EVERY_S, self._over):
             self._write()
         self._page.catch_up()
         self._write()

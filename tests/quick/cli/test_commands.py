@@ -86,6 +86,7 @@ def test_a_run_waits_for_nothing_that_others_need(modules_of):
             "flags",
             "namesakes",
             "shell_completion",
+            "live_flags",
         )
     }
 

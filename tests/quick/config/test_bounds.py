@@ -77,7 +77,17 @@ def test_a_value_of_any_type_is_refused_or_read(key):
             assert isinstance(found, RunSpec)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].read.shape in ("N", "EVENTS/S", "MS", "FACTOR")])
+NUMBERS = [key for key in KEYS if KEYS[key].read.shape in ("N", "EVENTS/S", "MS", "FACTOR") and key != "cores"]
+
+
+def test_cores_are_whole_or_parts_of_one_within_the_bounds_that_the_refusal_names():
+    said = refusal("cores", "soon")
+    low, high = numbers(re.compile(r"from (\d) to ([\d,]+)"), said)
+    assert [KEYS["cores"].read(str(each)) for each in (low, 0.5, 1.5, high)] == [low, 0.5, 1.5, high]
+    assert {refusal("cores", each) for each in (low - 1, high + 1, str(high + 1), "-0.5", f"{high}.5", "nan")} == {said}
+
+
+@pytest.mark.parametrize("key", NUMBERS)
 def test_the_bounds_of_a_number_are_those_that_its_refusal_names(key):
     said = refusal(key, "soon")
     if whole := WHOLE.search(said):

@@ -27,6 +27,7 @@ from harness.judging.checks import question
 from harness.judging.lateness import Countable, below
 from harness.judging.questions import keys_of
 from harness.model import FaultReport, Outcome, SinkClaim, TapeSpec, UsageError
+from harness.rundir.store import Store
 from harness.selftest.by_hand import ORACLE, case
 from harness.selftest.by_hand import SPEC as ASKED
 from workloads.ad_impressions.schema import EVENT_TYPES
@@ -222,7 +223,7 @@ def test_what_is_exact_on_one_side_of_the_seam_only_is_not_exact(means, exact):
 
 
 @pytest.mark.parametrize("means", [CutoverRule.CARRY, CutoverRule.FRESH, CutoverRule.ANEW])
-def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatch):
+def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatch, tmp_path):
     for name in ("by_the_tape", "_expected", "_asked_of_tape"):
         monkeypatch.setattr(facts, name, lambda *_: Ledger())
     events = [(0, 1, True, True), (0, 15, True, False), (0, 17, True, True), (1, 3, False, True)]
@@ -230,6 +231,7 @@ def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatc
     fault = parse(f"change-job(counts=click, means={means.value})@now")
     books = pa.table({name: pa.array([], pa.int64()) for name in ("server", "slot_lo", "slot_hi", *SENT)})
     run: Any = SimpleNamespace(
+        store=Store(tmp_path),
         sends=books,
         sent_times=SentTimes(books, 0),
         in_totals=False,

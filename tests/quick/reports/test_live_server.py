@@ -149,8 +149,9 @@ def test_without_a_reader_no_file_is_read(served, run, monkeypatch):
     monkeypatch.setattr("reports.live.follow.Follower.entries", entries)
     asked(server, "/")
     assert read == []
-    Reader(server).go()
+    reader = Reader(server)
     assert wait_until(lambda: read, deadline_s=20, what="a reader's files to be read")
+    reader.go()
 
 
 def test_a_script_in_a_log_or_in_a_name_stays_text_in_the_stored_page(run):
