@@ -71,7 +71,7 @@ def _refuse_without_latency(spec: RunSpec) -> None:
         kinds = " and ".join(sorted({value.kind.value for value in values}))
         raise UsageError(
             f"search asks for the latency of events, and {spec.tape.workload} has none: each of its values is {kinds}, "
-            f"and may fall, so it does not show when an event became visible. `run --rate` at rising rates shows what "
+            f"and may fall, so it does not show when an event became visible. Runs at rising rates show what "
             f"an engine keeps up with; `gate` and `compare` measure its cost."
         )
 

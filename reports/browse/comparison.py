@@ -1,6 +1,6 @@
 """Two runs side by side: what differs in plan, counts, speed and cost. Pure.
 
-It compares two runs that exist, and claims nothing beyond them: `streamgauge compare` repeats runs and has intervals.
+It compares two runs that exist, and claims nothing beyond them; an experiment repeats runs and has intervals.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _without(a: Side, b: Side) -> Iterator[str]:
 
 def _remarks(a: Side, b: Side) -> Iterator[str]:
     if a.measurement and b.measurement:
-        yield "One run each: a small difference may be chance. `streamgauge compare` repeats runs and has intervals."
+        yield "One run each: a small difference may be chance. An experiment repeats runs and has intervals."
         if differing := [name for name in MACHINE if a.machine.get(name) != b.machine.get(name)]:
             yield f"The machines differ ({', '.join(differing)}), so speed and cost can't be compared."
     for name, side in _named(a, b):
