@@ -42,6 +42,6 @@ setup(
         "streamgauge": ["py.typed"],
         **{f"streamgauge.program.{folder}": names for folder, names in BESIDE.items()},
     },
-    exclude_package_data={"streamgauge.program.requirements": ["test.lock", "docs.lock"]},
+    exclude_package_data={"streamgauge.program.requirements": ["test.lock", "docs.lock", "notebook.lock"]},
     options={"build": {"build_base": scratch}, "egg_info": {"egg_base": scratch}},
 )

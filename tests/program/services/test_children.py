@@ -262,13 +262,16 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path):
 
 
 def test_the_guard_turns_sigterm_into_an_orderly_end(tmp_path):
-    child = shell("sleep 600", tmp_path)
-    folder = lease_folder(tmp_path / "leased")
+    outside = shell("sleep 600", tmp_path)
     with pytest.raises(SystemExit) as ended, guard():
+        child = shell("sleep 600", tmp_path)
+        folder = lease_folder(tmp_path / "leased")
         os.kill(os.getpid(), signal.SIGTERM)
     assert ended.value.code == 128 + signal.SIGTERM
     assert not child.alive()
     assert not folder.exists()
+    assert outside.alive(), "what was started outside is not the guard's"
+    outside.kill_group()
 
 
 def start_owner(folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:
