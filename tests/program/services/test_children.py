@@ -262,11 +262,16 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path):
 
 
 def test_the_guard_turns_sigterm_into_an_orderly_end(tmp_path):
-    outside = shell("sleep 600", tmp_path)
-    with pytest.raises(SystemExit) as ended, guard():
-        child = shell("sleep 600", tmp_path)
-        folder = lease_folder(tmp_path / "leased")
-        os.kill(os.getpid(), signal.SIGTERM)
+    outside, begun = shell("sleep 600", tmp_path), []
+
+    def terminated() -> None:
+        with guard():
+            begun.extend([shell("sleep 600", tmp_path), lease_folder(tmp_path / "leased")])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit) as ended:
+        terminated()
+    child, folder = begun
     assert ended.value.code == 128 + signal.SIGTERM
     assert not child.alive()
     assert not folder.exists()
