@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -262,7 +263,7 @@ def test_a_child_outlives_the_thread_that_asked_for_it(tmp_path):
 
 
 def test_the_guard_turns_sigterm_into_an_orderly_end(tmp_path):
-    outside, begun = shell("sleep 600", tmp_path), []
+    outside, begun = shell("sleep 600", tmp_path), list[Any]()
 
     def terminated() -> None:
         with guard():
