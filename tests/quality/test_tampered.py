@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(900)
 VALUES: tuple[Any, ...] = (None, 0, -1, 1 << 62, 1e300, "", "x", [], {}, True, False, ...)  # ...: the field is gone
 # Without digests nothing can tell a file that is shorter than it was from one that was never longer.
 PART_OF_IT = ("half", "half of its rows")
-WITH_A_WORD = re.compile(r"(FAIL|UNKNOWN)  [a-z][a-z -]+: ")
+WITH_A_WORD = re.compile(r"(FAIL|UNKNOWN)  [a-z][a-z -]+:\s")
 
 
 @pytest.fixture(scope="module")
