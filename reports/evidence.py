@@ -16,7 +16,7 @@ from harness.measuring.measure import RECOVERY, withheld
 from harness.measuring.measurement import Measurement, Recovery
 from harness.metering import clock_steps
 from harness.model import Outcome, Verdict
-from harness.rundir.missing_evidence import MissingEvidence, unless_missing
+from harness.rundir.missing_evidence import MissingEvidence, from_files, unless_missing
 
 
 class Evidence(StoredRun):
@@ -81,4 +81,4 @@ class Evidence(StoredRun):
 
     @cached_property
     def case(self) -> RunFacts:
-        return facts.facts_of(self)
+        return from_files("what is known of the cells", lambda: facts.facts_of(self))

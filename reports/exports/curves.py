@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from harness.rundir.missing_evidence import MissingEvidence, from_files
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.evidence import Evidence
 from reports.figures import percentiles
 from reports.saved import csv_of
@@ -18,7 +18,7 @@ def texts(evidence: Evidence) -> dict[str, str]:
     found = {}
     for name, rows in _tables(evidence).items():
         try:
-            found[name] = from_files(f"{name}.csv", lambda rows=rows: csv_of(rows()))
+            found[name] = csv_of(rows())
         except MissingEvidence:
             continue
     return found
