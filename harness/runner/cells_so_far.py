@@ -6,9 +6,12 @@ dropped rightly. Which cells are lost, duplicated or phantoms is decided from th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
+
+import numpy as np
 
 from workloads.base import Columns, Kind, Oracle, Totals
 
@@ -45,7 +48,7 @@ class CellsSoFar:
     """The polled cells of one run. `keys` are the numbers of the polled keys."""
 
     def __init__(self, oracle: Oracle, keys: Collection[int], planned: Totals) -> None:
-        self._oracle, self._keys = oracle, frozenset(keys)
+        self._oracle, self._keys = oracle, np.array(sorted(keys), dtype=np.int64)
         self._kinds = [value.kind for value in oracle.values]
         self._counts = any(kind is Kind.COUNT for kind in self._kinds)
         self._planned: dict[int, int] = {}
@@ -57,7 +60,7 @@ class CellsSoFar:
 
     def also(self, sentinels: Totals) -> list[Group]:
         """Expect the harness's own opening and closing events too."""
-        return _groups(self._oracle, self._expect(sentinels), self._stands)
+        return self._grouped(self._expect(sentinels))
 
     def take(self, changes: Columns) -> list[Group]:
         """Take changes of the results, as columns of samples.parquet. Return the cells that stand differently now."""
@@ -68,19 +71,19 @@ class CellsSoFar:
             self._seen[cell] = count
             if self._stand(cell):
                 changed[cell] = None
-        return _groups(self._oracle, changed, self._stands)
+        return self._grouped(changed)
 
     def all(self) -> list[Group]:
-        return _groups(self._oracle, self._stands, self._stands)
+        return self._grouped(self._stands)
+
+    def _grouped(self, cells: Iterable[int]) -> list[Group]:
+        return _groups(self._oracle, cells, self._stands) if len(self._stands) <= MOST_CELLS else []
 
     @property
     def numbers(self) -> Mapping[str, int]:
         """Return how many cells stand in each way."""
-        stands = list(self._stands.values())
-        return {each.name.lower(): stands.count(each) for each in Stands}
-
-    def __len__(self) -> int:
-        return len(self._stands)
+        counted = Counter(self._stands.values())
+        return {each.name.lower(): counted[each] for each in Stands}
 
     @property
     def visible_is(self) -> str:
@@ -97,14 +100,11 @@ class CellsSoFar:
         return self._kinds[number] if number < len(self._kinds) else Kind.COUNT
 
     def _expect(self, totals: Totals) -> list[int]:
-        cells = [
-            (cell, value)
-            for cell, value in zip(totals.cell.tolist(), totals.value.tolist(), strict=True)
-            if self._oracle.codes.key(cell) in self._keys
-        ]
-        for cell, value in cells:
+        polled = np.isin(self._oracle.codes.keys(totals.cell), self._keys)
+        cells, values = totals.cell[polled].tolist(), totals.value[polled].tolist()
+        for cell, value in zip(cells, values, strict=True):
             self._planned[cell] = self._planned.get(cell, 0) + value
-        return [cell for cell, _ in cells if self._stand(cell)]
+        return [cell for cell in cells if self._stand(cell)]
 
     def _stand(self, cell: int) -> bool:
         """Find how a cell stands; return whether that is new."""

@@ -18,7 +18,7 @@ from harness.model import EVENT_TIME, FaultReport, LoadStatus, RunSpec, Sentinel
 from harness.results.sampler import sampled_keys
 from harness.rundir.live_lines import LiveLines
 from harness.rundir.store import Store
-from harness.runner.cells_so_far import MOST_CELLS, CellsSoFar, Group
+from harness.runner.cells_so_far import CellsSoFar, Group
 from harness.runner.screen import Screen
 from harness.terminal.progress_lines import Facts
 from workloads.base import Columns, Oracle
@@ -117,7 +117,7 @@ class LiveView:
         return self._cells.also(totals_of(self._oracle, codec_of(self._spec.tape), new))
 
     def _write_cells(self, groups: Sequence[Group]) -> None:
-        if groups and self._cells and len(self._cells) <= MOST_CELLS:
+        if groups:
             self._write("cells", groups=groups)
 
     def _write(self, kind: str, **facts: object) -> None:
@@ -144,10 +144,11 @@ class Probes:
         self._learn(schedule)
         if not self._due_us:
             return []
-        codes = self._oracle.codes.of(changes["campaign"], changes["window_ms"]).tolist()
+        codes = self._oracle.codes.of(changes["campaign"], changes["window_ms"])
+        rows = np.flatnonzero((changes["count"] != 0) & np.isin(codes, list(self._due_us)))
         found = []
-        for cell, at_us, count in zip(codes, changes["at_us"].tolist(), changes["count"].tolist(), strict=True):
-            if count and (due_us := self._due_us.pop(cell, None)) is not None:
+        for cell, at_us in zip(codes[rows].tolist(), changes["at_us"][rows].tolist(), strict=True):
+            if (due_us := self._due_us.pop(cell, None)) is not None:  # its first change
                 found.append((at_us - due_us) / 1000)
         return found
 

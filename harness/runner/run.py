@@ -292,9 +292,9 @@ class Run:
         self.fleet.await_ready()
         self.epoch_ms = start_time.next_ms(self.clock.now_ms() + self._lead_ms, self._epoch_step_ms)
         self._tell("epoch", epoch_ms=self.epoch_ms)
-        self.live.begin(self.epoch_ms, self.schedule, self.expected)
         self.results.start_observing()
         self.fleet.go(self.epoch_ms)
+        self.live.begin(self.epoch_ms, self.schedule, self.expected)  # takes seconds for a million cells
         self._watch_results()
 
     def _watch_results(self) -> None:
