@@ -26,6 +26,7 @@ from harness.runner.run import JUDGE
 from harness.services.kafka import FRUGAL
 from harness.terminal.command_end import deafen, ended
 from harness.terminal.screens import PlainScreen
+from harness.util.replace_file import replace_file
 
 EVERY_S = 1.0  # the command shows the newest line of each worker
 
@@ -39,9 +40,7 @@ class Teller(PlainScreen):
 
     def say(self, **news: Any) -> None:
         self._told = msgspec.structs.replace(self._told, **news)
-        part = self._path.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode(self._told))
-        part.replace(self._path)
+        replace_file(self._path, msgspec.json.encode(self._told))
 
     def phase(self, name: str, waits_for: str = "") -> None:
         self._told = msgspec.structs.replace(self._told, closed=self._told.closed or name == JUDGE)

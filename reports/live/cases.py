@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.live.follow import Tail, read_json
+from harness.rundir import markers
+from reports.live.follow import HISTORY, Tail, read_json
 
-FILE, HISTORY = "experiment.json", "history.jsonl"
+FILE = markers.EXPERIMENT
 RUNS = ("runs/*/owner.json", "*/runs/*/owner.json")  # the second one: of searches inside of a comparison
 WAITING, RUNNING, ENDED, NOT_POSSIBLE = "waiting", "running", "ended", "not possible"
 NAMES = ("fault", "leg", "name")  # keys of a case that tell it from others of the same engine

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.util.replace_file import replace_file
 from reports.live import assets, cases
 from reports.live.follow import LINES, Follower
 from reports.live.state import Frame, RunState
@@ -22,12 +23,10 @@ POLICY = (
 def write(path: Path) -> Path | None:
     """Write the file into a run or an experiment; return None if a run has no lines to replay."""
     is_run = not (path / cases.FILE).exists()
-    content = {"frames": list(frames(path))} if is_run else _experiment(path)
     if is_run and not (path / LINES).exists():
         return None
-    part = path / f".{FILE}.part"
-    part.write_text(rendered(content), encoding="utf-8")
-    part.replace(path / FILE)
+    content = {"frames": list(frames(path))} if is_run else _experiment(path)
+    replace_file(path / FILE, rendered(content).encode())
     return path / FILE
 
 

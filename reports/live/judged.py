@@ -10,6 +10,7 @@ from harness.judging.checks.case import RunFacts
 from harness.results.sampler import sampled_keys
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.runner.cells_so_far import MOST_CELLS, Stands, ranges
+from harness.util.replace_file import replace_file
 from harness.web.live_folder import FOLDER
 from reports.evidence import Evidence
 from reports.live.follow import JUDGED_FILE
@@ -26,9 +27,7 @@ def write(evidence: Evidence) -> None:
         groups = groups_of(evidence.case, sampled_keys(evidence.spec.tape))
     except MissingEvidence:
         return
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps({"groups": groups}), encoding="utf-8")
-    part.replace(path)
+    replace_file(path, json.dumps({"groups": groups}).encode())
 
 
 def groups_of(case: RunFacts, polled: tuple[int, ...]) -> list[tuple[int, int, str]]:

@@ -21,6 +21,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from harness.model import UsageError
+from harness.util.replace_file import replace_file
 from harness.util.wait import ends_within
 from harness.web.live_folder import FOLDER, URL_FILE
 from harness.web.server import HTML, Answer, Query, Server
@@ -148,10 +149,8 @@ class Written:
 
     def _write(self) -> None:
         """A file that can't be written is left as it was: readers beside a run must not end it."""
-        part = self._file.with_suffix(".part")
         with suppress(OSError):
-            part.write_text(self._page.metrics(), encoding="utf-8")
-            part.replace(self._file)
+            replace_file(self._file, self._page.metrics().encode())
         if self._otel:
             self._otel.refresh()
 
@@ -166,9 +165,7 @@ def main(path: str, port: str, extra: str = "") -> int:
         return 2
     file = Path(path) / FOLDER / URL_FILE
     with server:
-        part = file.with_suffix(".part")
-        part.write_text(server.url, encoding="utf-8")
-        part.replace(file)
+        replace_file(file, server.url.encode())
         with Written(page, Path(path)) if extra == METRICS else nullcontext():
             ended.wait()
             page.end()
