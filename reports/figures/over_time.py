@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
-from reports.figures.style import DURATION, GREEN, GRID, MUTED, RED, SHORT, Sheet, mark
+from reports.figures.style import DURATION, GREEN, GRID, MUTED, RED, SHORT, Sheet, along, mark
 
 PANEL_PX, LEGEND_PX = 120.0, 24.0
 SMALL = 60  # more runs than this get smaller marks
@@ -31,19 +31,11 @@ def draw(panels: Sequence[Panel], verdicts: Sequence[str], times: Sequence[str],
     rows = sheet.rows([PANEL_PX] * len(panels), above_px=LEGEND_PX)
     for panel, axes in zip(panels, rows, strict=True):
         _draw(panel, verdicts, axes)
-    last = rows[-1]
-    last.set_xlim(-0.6, len(times) - 0.4)
-    last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
-    last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _at(index, times)))
-    last.set_xlabel("runs, by time (UTC)")
+    along(rows[-1], times, sheet)
+    rows[-1].set_xlabel("runs, by time (UTC)")
     marks = [mark(colour, shape, verdict) for verdict, (colour, shape) in MARKS.items()]
     marks.append(mark(MUTED, "x", WITHOUT))
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
-
-
-def _at(index: float, times: Sequence[str]) -> str:
-    """Empty for a tick that is not at a run."""
-    return times[int(index)] if index in range(len(times)) else ""
 
 
 def _draw(panel: Panel, verdicts: Sequence[str], axes: Axes) -> None:

@@ -20,7 +20,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from harness.util.texts import three_digits
 
@@ -230,3 +230,14 @@ def duration(ms: float) -> str:
 
 SHORT = FuncFormatter(lambda value, _: short(value))
 DURATION = FuncFormatter(lambda ms, _: duration(ms))
+
+
+def along(axes: Axes, labels: Sequence[str], sheet: Sheet) -> None:
+    """Lay things in a row along the x axis, at 0, 1 and so on. A tick that is at none of them has no label."""
+
+    def label(index: float, _: object) -> str:
+        return labels[int(index)] if index in range(len(labels)) else ""
+
+    axes.set_xlim(-0.6, len(labels) - 0.4)
+    axes.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
+    axes.xaxis.set_major_formatter(FuncFormatter(label))

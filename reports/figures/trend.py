@@ -9,7 +9,7 @@ from textwrap import shorten
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet, mark
+from reports.figures.style import GREEN, GRID, INK, MUTED, RED, Sheet, along, mark
 
 PANEL_PX, LEGEND_PX = 120.0, 24.0
 WIDE_LETTERS, NARROW_LETTERS = 90, 38
@@ -50,19 +50,11 @@ def draw(panels: Sequence[Panel], days: Sequence[str], sheet: Sheet) -> None:
         title = shorten(panel.title, NARROW_LETTERS if sheet.narrow else WIDE_LETTERS, placeholder=" ...")
         # Our font lacks some characters that a branch's name may have.
         axes.set_title(title.encode("ascii", "backslashreplace").decode(), fontweight="bold", parse_math=False)
-    last = rows[-1]
-    last.set_xlim(-0.6, len(days) - 0.4)
-    last.xaxis.set_major_locator(MaxNLocator(4 if sheet.narrow else 8, integer=True))
-    last.xaxis.set_major_formatter(FuncFormatter(lambda index, _: _day(index, days)))
-    last.set_xlabel("gates, by date")
+    along(rows[-1], days, sheet)
+    rows[-1].set_xlabel("gates, by date")
     marks = [mark(colour, shape, answer) for answer, (colour, shape) in MARKS.items()]
     marks.append(mark(INK, "x", WITHOUT))
     sheet.figure.legend(handles=marks, loc="outside upper left", ncols=2 if sheet.narrow else 4)
-
-
-def _day(index: float, days: Sequence[str]) -> str:
-    """Empty for a tick that is not at a gate."""
-    return days[int(index)] if index in range(len(days)) else ""
 
 
 def _draw(panel: Panel, axes: Axes) -> None:
