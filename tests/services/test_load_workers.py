@@ -373,7 +373,9 @@ def test_whole_runs_with_one_worker_and_with_four_are_the_same(kafka_address, re
     assert [answers[n]["verdict"] for n in (1, 4)] == ["PASS", "PASS"]
     # The windows, and so the cells, of the opening and closing events are those of each run's own hour.
     said = [answers[n]["sentence"].partition(" in ") for n in (1, 4)]
-    assert [(events, cells.endswith(" cells")) for events, _, cells in said] == [("2,124 events counted right", True)] * 2
+    assert [(events, cells.endswith(" cells")) for events, _, cells in said] == [
+        ("2,124 events counted right", True)
+    ] * 2
     assert log_of(one) == log_of(four)
     sealed = [Store.open(run).read_json("plan.json") for run in (one, four)]
     assert sealed[0]["expected"] == sealed[1]["expected"]
