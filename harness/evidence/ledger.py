@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from harness.evidence.grouping import spans
 from workloads.base import Columns, Ints, Totals
+
+NO_CELL = -1  # codes of cells are 0 and more
 
 
 def seal_of(planned: Columns) -> str:
@@ -57,6 +60,19 @@ class Ledger(Mapping[int, int]):
 
     def count(self, cell: int) -> int:
         return self._counts.get(cell, 0)
+
+    def counts_of(self, cells: Ints) -> Ints:
+        """Return the counts of many cells."""
+        known, counts = self._by_cell
+        place = np.searchsorted(known, cells)
+        return np.where(np.append(known, NO_CELL)[place] == cells, np.append(counts, 0)[place], 0)
+
+    @cached_property
+    def _by_cell(self) -> tuple[Ints, Ints]:
+        cells = self.cells
+        counts = np.fromiter(self._counts.values(), dtype=np.int64, count=len(cells))
+        order = np.argsort(cells)
+        return cells[order], counts[order]
 
     def __add__(self, other: Ledger) -> Ledger:
         return self._merge(other, 1)
@@ -109,10 +125,9 @@ class Expectation:
         must, may = self.must, self.may
         if seen.equals(must) and seen.equals(may):  # as nearly always
             return []
-        unlike = [cell for cell in {*may, *seen} if not self._holds(cell, seen.count(cell))]
-        return [Difference(cell, must.count(cell), may.count(cell), seen.count(cell)) for cell in sorted(unlike)]
-
-    def _holds(self, cell: int, seen: int) -> bool:
-        """Sort the bounds first: a sum that is not required may be negative."""
-        low, high = sorted((self.must.count(cell), self.may.count(cell)))
-        return low <= seen <= high
+        cells = np.union1d(may.cells, seen.cells)
+        least, most, held = (ledger.counts_of(cells) for ledger in (must, may, seen))
+        # A sum that is not required may be negative.
+        unlike = (held < np.minimum(least, most)) | (held > np.maximum(least, most))
+        columns = (column[unlike].tolist() for column in (cells, least, most, held))
+        return [Difference(*row) for row in zip(*columns, strict=True)]
