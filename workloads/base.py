@@ -55,6 +55,7 @@ class Kind(StrEnum):
     MATCH = "match"  # 1 for an event that completes a match, which depends on other events; nothing for any other one
 
 
+FINAL = frozenset({Kind.PER_EVENT, Kind.MATCH})  # an answer leaves once, when the watermark has passed its event
 MAY_FALL = frozenset({Kind.SUM, Kind.RANKED})  # such a number does not show when an event became visible
 
 

@@ -32,7 +32,7 @@ from harness.runner.world.base import World
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports.result import Result
-from workloads.base import MAY_FALL
+from workloads.base import FINAL, MAY_FALL
 from workloads.registry import oracle_of
 
 BROKEN = ("crashed", "stuck")
@@ -67,6 +67,13 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
 
 def _refuse_without_latency(spec: RunSpec) -> None:
     values = oracle_of(spec).values
+    if any(value.kind in FINAL for value in values):
+        raise UsageError(
+            f"search looks for the rate at which latency rises, and an answer of {spec.tape.workload} leaves when the "
+            f"watermark has passed its event: a search raises the watermark, so that a job that is behind drops "
+            f"nothing, and the latency would be mostly that. Runs at rising rates show what an engine keeps up with; "
+            f"`gate` and `compare` measure its cost."
+        )
     if all(value.kind in MAY_FALL for value in values):
         kinds = " and ".join(sorted({value.kind.value for value in values}))
         raise UsageError(

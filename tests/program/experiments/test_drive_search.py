@@ -131,9 +131,17 @@ def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_question_whose_values_may_fall_has_no_latency_to_search_for(tmp_path):
-    with pytest.raises(UsageError, match="top_pages has none: each of its values is ranked"):
-        drive_search.begin(pages.search_spec(workload="top_pages"), fake.MANIFEST, search.WHOLE, tmp_path)
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        ("top_pages", "top_pages has none: each of its values is ranked"),
+        ("enrichment", "an answer of enrichment leaves when the watermark has passed"),
+        ("pattern", "an answer of pattern leaves when the watermark has passed"),
+    ],
+)
+def test_a_question_without_a_latency_to_search_for_is_refused(tmp_path, workload, why):
+    with pytest.raises(UsageError, match=why):
+        drive_search.begin(pages.search_spec(workload=workload), fake.MANIFEST, search.WHOLE, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 
