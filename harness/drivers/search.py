@@ -22,9 +22,10 @@ from harness.experiments.folder import Folder
 from harness.experiments.searching import search
 from harness.experiments.searching.search import Lived, Settings, Unit
 from harness.experiments.searching.searched import KIND, Searched, engine_of, read, refuse_an_older
-from harness.host import disk_space
+from harness.host import disk_space, needs
 from harness.install import environment
 from harness.judging.stored_run import StoredRun
+from harness.load import judged_rows
 from harness.model import EngineManifest, HarnessError, Outcome, RunSpec, UsageError
 from harness.runner.rate_search_run import RateSearchRun, beginning_with, segment
 from harness.runner.screen import Screen
@@ -32,7 +33,7 @@ from harness.runner.world.base import World
 from harness.terminal import console
 from harness.terminal.command_end import short_path
 from reports.result import Result
-from workloads.base import FINAL, MAY_FALL
+from workloads.base import FINAL, MAY_FALL, NEVER
 from workloads.registry import oracle_of
 
 BROKEN = ("crashed", "stuck")
@@ -59,7 +60,9 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
         )
     settings = search.of(spec, settings, spec.objective_p99_ms)
     spec = replace(spec, objective_p99_ms=None)
-    one_run.refuse_without_room(_most(spec, settings), engine_manifest, out)
+    most = _most(spec, settings)
+    judged_rows.refuse_too_many(most, needs.granted().memory_bytes)
+    one_run.refuse_without_room(most, engine_manifest, out)
     experiment = Folder.create(out.absolute(), f"search-{spec.engine}")
     _keep(experiment, _asked(spec, engine_manifest, settings))
     return experiment
@@ -67,7 +70,7 @@ def begin(spec: RunSpec, engine_manifest: EngineManifest, settings: Settings, ou
 
 def _refuse_without_latency(spec: RunSpec) -> None:
     values = oracle_of(spec).values
-    if any(value.kind in FINAL for value in values):
+    if any(value.kind in FINAL for value in values) and (judged_rows.first_places(spec)[0].closes_ms != NEVER).any():
         raise UsageError(
             f"search looks for the rate at which latency rises, and an answer of {spec.tape.workload} leaves when the "
             f"watermark has passed its event: a search raises the watermark, so that a job that is behind drops "
@@ -190,8 +193,14 @@ def _live(
     first = steer.next_piece(settings, [], [])
     assert first is not None
 
+    most = judged_rows.most_events(spec, needs.granted().memory_bytes)
+
     def decide(pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
-        return steer.next_piece(settings, pieces, standings)
+        piece = steer.next_piece(settings, pieces, standings)
+        if piece and most is not None and settings.events_of((*pieces, piece)) > most:
+            console.note(f"  The load ends here: the judge's rows of more than {most:,} events do not fit into memory.")
+            return None
+        return piece
 
     def life_of(
         spec: RunSpec, manifest: EngineManifest, world: World, stored: StoredRun, screen: Screen

@@ -58,6 +58,9 @@ class Settings:
         """The delay of the oldest event after which a load step can't meet the objective any more."""
         return 1.5 * self.objective_p99_ms
 
+    def events_of(self, pieces: Sequence[Piece]) -> float:
+        return sum(piece.rate_per_s for piece in pieces) * self.window_ms / 1000
+
 
 QUICK = Settings()
 

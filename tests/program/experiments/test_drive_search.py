@@ -16,7 +16,7 @@ from harness.engines import fake
 from harness.experiments.folder import Folder
 from harness.experiments.searching import search, searched
 from harness.install import environment
-from harness.model import Exit, Outcome, Stopped, UsageError
+from harness.model import Exit, HarnessError, Outcome, Stopped, UsageError
 from harness.runner.rate_search_run import RateSearchRun
 from tests.program import pages
 from tests.program.calls import invoked, kept, only
@@ -142,6 +142,13 @@ def test_one_database_for_many_lives_has_to_be_one_that_may_be_emptied(tmp_path)
 def test_a_question_without_a_latency_to_search_for_is_refused(tmp_path, workload, why):
     with pytest.raises(UsageError, match=why):
         drive_search.begin(pages.search_spec(workload=workload), fake.MANIFEST, search.WHOLE, tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_load_whose_rows_do_not_fit_into_the_memory_is_refused(tmp_path):
+    with pytest.raises(HarnessError, match=r"The judge of this run would need about [\d,]+ GB .* lower --rate"):
+        drive_search.begin(pages.search_spec(workload="readers_distinct"), fake.MANIFEST, search.WHOLE, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
 
