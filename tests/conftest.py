@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 # Each time other examples are drawn, so that what few of them miss is found by the next ones. How long an example takes
@@ -18,6 +19,17 @@ ALL = bool(os.environ.get("STREAMGAUGE_TEST_ALL"))
 EXAMPLES = 500 if ALL else 20
 settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ours")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """xdist 3.8 appends the group of a test to `_nodeid`, which pytest 9.2 does not read: it forgot all groups, and did
+    not say so (pytest-dev/pytest-xdist#1386)."""
+    if config.getoption("loadgroup", False):
+        for item in items:
+            item._id = NodeId.parse(getattr(item, "_nodeid", item.nodeid))
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+                raise pytest.UsageError(f"{item.nodeid} has lost its group")
 
 
 def pytest_runtest_setup(item):
