@@ -21,10 +21,17 @@ settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ours")
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    """xdist 3.8 appends the group of a test to `_nodeid`, which pytest 9.2 does not read: it forgot all groups, and did
+    """Tests that share a fixture of their module are a group, so that one worker makes it, once.
+
+    xdist 3.8 appends the group of a test to `_nodeid`, which pytest 9.2 does not read: it forgot all groups, and did
     not say so (pytest-dev/pytest-xdist#1386)."""
+    for item in items:
+        fixtures = [found[-1] for found in item._fixtureinfo.name2fixturedefs.values()]
+        if any(fixture.scope == "module" for fixture in fixtures) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
+    yield
     if config.getoption("loadgroup", False):
         for item in items:
             item._id = NodeId.parse(getattr(item, "_nodeid", item.nodeid))
