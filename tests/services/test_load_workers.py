@@ -72,7 +72,7 @@ EARLY = steady(3000, 1000)
 CALM = ("calm", "--engine", "reference", "--fault", "none", "--rate", "1000", "--duration", "6s", "--campaigns", "20")
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("own_state")]
-# As many tests as before these, which another worker of xdist does meanwhile.
+# They take as long as those before them, which another worker of xdist does meanwhile.
 SECOND_HALF = pytest.mark.xdist_group("load workers, the second half")
 
 
@@ -266,7 +266,6 @@ def broken(load: WorkersLoad, kafka: KafkaAddress, harm: signal.Signals) -> str:
     return str(ended.value)
 
 
-@SECOND_HALF
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
