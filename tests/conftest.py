@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from _pytest.nodeid import NodeId
 from hypothesis import settings
 
 # Each time other examples are drawn, so that what few of them miss is found by the next ones. How long an example takes
@@ -18,6 +19,24 @@ ALL = bool(os.environ.get("STREAMGAUGE_TEST_ALL"))
 EXAMPLES = 500 if ALL else 20
 settings.register_profile("ours", max_examples=EXAMPLES, deadline=None)
 settings.load_profile("ours")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config, items):
+    """Tests that share a fixture of their module are a group, so that one worker makes it, once.
+
+    xdist 3.8 appends the group of a test to `_nodeid`, which pytest 9.2 does not read: it forgot all groups, and did
+    not say so (pytest-dev/pytest-xdist#1386)."""
+    for item in items:
+        fixtures = [found[-1] for found in item._fixtureinfo.name2fixturedefs.values()]
+        if any(fixture.scope == "module" for fixture in fixtures) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
+    yield
+    if config.getoption("loadgroup", False):
+        for item in items:
+            item._id = NodeId.parse(getattr(item, "_nodeid", item.nodeid))
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+                raise pytest.UsageError(f"{item.nodeid} has lost its group")
 
 
 def pytest_runtest_setup(item):

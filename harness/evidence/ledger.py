@@ -7,7 +7,7 @@ compare equal however they were built. An `Expectation` holds [must, may] per ce
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,6 +48,10 @@ class Ledger(Mapping[int, int]):
 
     def __len__(self) -> int:
         return len(self._counts)
+
+    def items(self) -> ItemsView[int, int]:
+        """Return the view of the dict: that of `Mapping` looks up each cell again."""
+        return self._counts.items()
 
     @property
     def cells(self) -> Ints:

@@ -28,7 +28,7 @@ NotebookClient(notebook, timeout=240, resources={"metadata": {"path": "."}}).exe
 nbformat.write(notebook, "executed.ipynb")
 """
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("notebook")]  # it is executed once
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.engines.odd import send_odd_records
 from tests.engines.trial import DEADLINE_S, QUICK_START, Trial
 from workloads.ad_impressions.jobs.spark_parse import BEST
 
-# The whole runs of test_runs.py tell the same of late events, test_spark_parse.py of odd ones.
+# The whole run of test_states.py tells the same of late events, test_spark_parse.py of odd ones.
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 

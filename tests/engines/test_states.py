@@ -12,7 +12,10 @@ from pyspark.sql import Row
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
 
 from harness.judging.stored_run import StoredRun
-from tests.engines.test_runs import check, run
+from harness.model import Exit
+from harness.rundir.store import Store
+from harness.selftest import cheat
+from tests.engines.test_runs import check, command, run
 from tests.engines.trial import QUICK_START, SOON_UP, SPARK, in_batches_of
 from workloads.jobs.spark_states import shape_of, variables_of
 
@@ -21,6 +24,7 @@ HEAP = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 
 TURKISH = "-Duser.language=tr -Duser.country=TR"
 DIALS = ("state", "--rate", "1000", "--duration", "30s", *in_batches_of(4000), "--fault", "kill@c3:batch=3")
+LATE = ("--disorder", "late")
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -30,14 +34,30 @@ def test_spark_killed_before_its_commit_passes_to_the_single_event_and_its_state
     tmp_path, monkeypatch
 ):
     """On servers of its own, by a user who says nothing of the engine and is Turkish: it keeps the language of its
-    user, and what is ours works all the same."""
+    user, and what is ours works all the same. Late events are dropped exactly as the checkpoint says."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{QUICK_START} {TURKISH}")
-    answer = run(tmp_path, *DIALS, "--no-archive")
+    answer = run(tmp_path, *DIALS, *LATE, "--no-archive")
 
     assert_state_matches(answer)
     assert "batch 3, which was replayed" in check(answer, "fault")["sentence"]
     log = (Path(answer["run"]) / "logs" / "engine-1.log").read_text()
     assert re.search(f"Picked up JAVA_TOOL_OPTIONS: .*{TURKISH}", log)
+    assert answer["totals"]["late_dropped"] > 0
+    assert_fails_if_none_may_be_dropped(Path(answer["run"]))
+
+
+def assert_fails_if_none_may_be_dropped(place: Path) -> None:
+    """The evidence is on disk, so the run is judged again and not made again."""
+    store = Store.open(place)
+    stricter = store.read_json("spec.json") | {"late_dropped_max": 0}
+    store.write_json("spec.json", stricter)
+    store.write_json("plan.json", store.read_json("plan.json") | {"spec": stricter})
+    edited = command("recheck", place)
+    assert (edited.returncode, edited.stdout.startswith("UNKNOWN  edited")) == (Exit.UNKNOWN, True), edited.stdout
+
+    cheat.recompute_all(store)  # as if it had been asked for from the start
+    refused = command("recheck", place)
+    assert (refused.returncode, refused.stdout.startswith("FAIL  late-dropped")) == (Exit.FAIL, True), refused.stdout
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from harness.model import HarnessError, KafkaAddress
 from harness.services import addresses, kafka
 from harness.services.kafka import EmbeddedKafka
+from harness.util.wait import wait_until
 
 
 def produce(address: KafkaAddress, topic: str, count: int) -> None:
@@ -62,7 +63,7 @@ def test_topics_come_and_go_and_asking_makes_none(kafka_address):
     with pytest.raises(HarnessError, match="TOPIC_ALREADY_EXISTS, error 36"):
         kafka.create_topic(kafka_address, name, 2)
     kafka.delete_topic(kafka_address, name)
-    assert name not in kafka.topic_ids(kafka_address)
+    wait_until(lambda: name not in kafka.topic_ids(kafka_address), deadline_s=60, what="the topic to be gone")
 
 
 def test_nobody_there_is_told_with_the_address():

@@ -72,6 +72,8 @@ EARLY = steady(3000, 1000)
 CALM = ("calm", "--engine", "reference", "--fault", "none", "--rate", "1000", "--duration", "6s", "--campaigns", "20")
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("own_state")]
+# They take as long as those before them, which another worker of xdist does meanwhile.
+SECOND_HALF = pytest.mark.xdist_group("load workers, the second half")
 
 
 @pytest.fixture
@@ -278,6 +280,7 @@ def test_a_load_that_loses_a_worker_is_void(harm, said, kafka_address, topic, ru
     assert said in broken(WorkersLoad(spec, topic, run, tmp_path), kafka_address, harm)
 
 
+@SECOND_HALF
 def test_users_that_locust_gives_to_another_worker_end_the_load(monkeypatch, kafka_address, topic, run, tmp_path):
     """With so much patience that the worker itself is not missed."""
     (tmp_path / "hasty.py").write_text(HASTY)
@@ -287,6 +290,7 @@ def test_users_that_locust_gives_to_another_worker_end_the_load(monkeypatch, kaf
     assert "Locust has distributed them again" in broken(load, kafka_address, signal.SIGSTOP)
 
 
+@SECOND_HALF
 def test_a_load_that_is_paused_for_longer_than_a_worker_may_be_silent_goes_on(kafka_address, topic, run, tmp_path):
     load, clock = WorkersLoad(SLOW, topic, run, tmp_path), Clock()
     with half_sent(load, kafka_address):
@@ -301,6 +305,7 @@ def test_a_load_that_is_paused_for_longer_than_a_worker_may_be_silent_goes_on(ka
     assert certificate.lag_ms["max"] > 1000 * LOST_S
 
 
+@SECOND_HALF
 def test_a_worker_of_another_version_is_refused_on_both_sides(monkeypatch, topic, run, tmp_path):
     """Before Kafka is told to anybody."""
     other, own = tmp_path / "other.py", tmp_path / "own"
@@ -325,6 +330,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch, folder: Path, *, after_the_start: bool
     monkeypatch.setattr(WorkersLoad, "locustfile", str(folder / "deaf.py"))
 
 
+@SECOND_HALF
 def test_a_clock_that_can_not_be_measured_again_withholds_speed(monkeypatch, kafka_address, topic, run, tmp_path):
     deaf(monkeypatch, tmp_path, after_the_start=True)
     load = WorkersLoad(replace(SPEC, workers=1), topic, run, tmp_path)
@@ -335,6 +341,7 @@ def test_a_clock_that_can_not_be_measured_again_withholds_speed(monkeypatch, kaf
     assert [why for why in certificate.reasons if "is unknown: it was not measured before and after the load" in why]
 
 
+@SECOND_HALF
 def test_a_worker_that_does_not_know_the_clock_sends_nothing(monkeypatch, kafka_address, topic, run, tmp_path):
     deaf(monkeypatch, tmp_path, after_the_start=False)
     load = WorkersLoad(replace(SPEC, workers=1), topic, run, tmp_path)
@@ -343,6 +350,7 @@ def test_a_worker_that_does_not_know_the_clock_sends_nothing(monkeypatch, kafka_
     assert load.certify().sent == 0
 
 
+@SECOND_HALF
 def test_a_worker_too_many_is_sent_away_and_changes_nothing(kafka_address, topic, run, tmp_path):
     load, master = bound(run, tmp_path, topic, number=1)
     with worker(master):
@@ -364,6 +372,7 @@ def log_of(run: Path) -> str:
     return content_of({name: column[planned] for name, column in log.items()}, epoch["epoch_ms"])
 
 
+@SECOND_HALF
 @pytest.mark.timeout(900)
 def test_whole_runs_with_one_worker_and_with_four_are_the_same(kafka_address, redis_address, tmp_path):
     servers = ("--kafka", kafka_address.bootstrap, "--redis", redis_address.url, "--reset")
@@ -406,6 +415,7 @@ def heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@SECOND_HALF
 @pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize(
     ("stopped", "codes", "of_run", "of_worker"),

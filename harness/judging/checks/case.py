@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ class RunFacts:
         if all(value.kind in kinds for value in self.oracle.values):
             return ledger
         such = self.are(ledger.cells, kinds)
-        return Ledger(pair for pair, is_such in zip(ledger.items(), such.tolist(), strict=True) if is_such)
+        return Ledger(compress(ledger.items(), such.tolist()))
 
     @cached_property
     def differences(self) -> list[Difference]:

@@ -159,17 +159,6 @@ def test_what_a_generator_still_has_to_send_of_a_look_does_not_hold_a_rest_down(
     assert level.rate_per_s > 100_000.0
 
 
-@pytest.mark.parametrize("name", ["maintenance", "neighbours", "state that grows", "no batches told"])
-def test_an_interval_holds_the_truth(name):
-    lanes = proof.searched(KIND[name], 4, 5)
-    assert sum(lane.covered for lane in lanes) >= 3
-    assert not any(lane.held_above for lane in lanes)
-
-
-def test_a_capacity_that_sinks_has_no_answer():
-    assert sum(lane.low_per_s is None for lane in proof.searched(KIND["sinks"], 4, 5)) >= 3
-
-
 @pytest.mark.parametrize("name", ["tells of what it fetched", "answers probes only"])
 def test_the_highest_rate_of_a_liar_is_not_held(name):
     """A planted mistake: without what the readers of all events say, it would be."""
@@ -231,28 +220,6 @@ def test_what_held_above_the_interval_of_an_engine_without_batches_is_open():
     assert found.high_per_s is not None
     assert found.low_per_s < 900.0 < found.high_per_s
     assert {label.rate_per_s: label.held for label in found.labels} == {**by_visits, 900.0: Held.OPEN}
-
-
-def lived(kind, seed, count):
-    """What was measured in each life of one engine, with its truth."""
-    settings, draw = steer.QUICK, np.random.default_rng(seed)
-    engines = kind.engines(draw, 1)
-    (truth_per_s,) = proof.truths(kind, engines, draw, OBJECTIVE_MS / 1000)
-    courses = [proof.courses(kind, engines, draw, [settings])[0] for _ in range(count)]
-    each = [list(lives.apart(life, proof.measured(kind, course, settings))) for life, course in enumerate(courses)]
-    return truth_per_s, each
-
-
-def test_three_lives_say_more_than_one():
-    truth_per_s, each = lived(KIND["neighbours"], 7, 3)
-    alone = [crossing.answer(own, OBJECTIVE_MS).width for own in each]
-    together = lives.answer(each, OBJECTIVE_MS)
-
-    assert together.low_per_s is not None
-    assert together.high_per_s is not None
-    assert together.low_per_s <= truth_per_s <= together.high_per_s
-    assert together.width is not None
-    assert together.width < np.mean([width for width in alone if width])
 
 
 def test_lives_that_contradict_each_other_have_no_answer(monkeypatch):
