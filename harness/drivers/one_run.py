@@ -32,6 +32,7 @@ from harness.runner.run import MakesRun
 from harness.runner.run import run as run_nine_steps
 from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
+from harness.runner.world import spark_recount
 from harness.runner.world.base import World
 from harness.services import children, live_page
 from harness.services.addresses import listens_on_loopback, refuse_bind
@@ -95,7 +96,8 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
         if not spec.kafka:
             jvm.jars("services", console.note)
     batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
-    for other in (*job.others(spec.fault, engine_manifest), *batch):
+    recounts = [manifests.load(spark_recount.ENGINE)] if spark_recount.is_wanted(spec) else []
+    for other in (*job.others(spec.fault, engine_manifest), *batch, *recounts):
         environments.prepare(other, console.note)
     return environments.prepare(engine_manifest, console.note)
 
