@@ -80,6 +80,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
         temporary=needs.temporary_folder(),
         in_files=schedule.warm_up_total if spec.tape.history_ms and not engine_manifest.simulated else 0,
         in_state=schedule.total if keeps_all(spec) else 0,
+        read_by_spark=schedule.total if spark_recount.is_wanted(spec) else 0,
     )
     disk_space.refuse(wanted, disk_space.disk_of)
 

@@ -5,7 +5,7 @@ add up to that of the whole, so that each part can be read at another place, as 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +47,7 @@ class PartialRecount:
     def of(
         cls, columns: Columns, schedule: Schedule, epoch_ms: int, marks: Sequence[Sentinel], oracle: Oracle
     ) -> PartialRecount:
-        findings = log_audit.partly(schedule, epoch_ms, [columns], marks)
+        findings = log_audit.partly(schedule, epoch_ms, columns, marks)
         return cls(findings, _added(_cells(columns, oracle)) if adds_up(oracle) else None)
 
     def merge(self, later: PartialRecount) -> None:
@@ -73,14 +73,6 @@ class PartialRecount:
             altered=findings.altered.named().count,
             cells="" if self._cells is None else _digest(self._cells),
         )
-
-
-def merged(recounts: Iterable[PartialRecount]) -> PartialRecount:
-    """Add the recounts of the parts of a log, in its order. The first one is changed."""
-    whole, *later = recounts
-    for each in later:
-        whole.merge(each)
-    return whole
 
 
 def digest_of(cells: Ledger, oracle: Oracle) -> str:

@@ -111,8 +111,9 @@ class BatchConsumer:
     def _copied(self, pointers: Ints, *, stamped: bool) -> Records:
         messages = _structs(pointers)
         errors, offsets = messages["err"], messages["offset"]
-        for error in errors[(errors != 0) & (errors != KafkaError._PARTITION_EOF)].tolist():
-            _refuse(error)
+        for wrong in messages[(errors != 0) & (errors != KafkaError._PARTITION_EOF)][:1]:
+            why = ctypes.string_at(int(wrong["payload"]), int(wrong["length"])) if wrong["payload"] else b""
+            raise KafkaException(KafkaError(int(wrong["err"]), why.decode("utf-8", "backslashreplace") or None))
         # The end of a partition is no record, and has the offset of the next one.
         next_offset = int(offsets[-1] + (errors[-1] == 0)) if len(messages) else -1
         if errors.any():

@@ -12,7 +12,7 @@ from generators.schedule import Schedule
 from harness.evidence.ledger import Ledger
 from harness.evidence.observed import parts_of
 from harness.judging import log_audit
-from harness.judging.recounted import PartialRecount, Recounted, digest_of, merged
+from harness.judging.recounted import PartialRecount, Recounted, digest_of
 from tests.quick.judging.test_doubt import MARKED, MARKS, OTHER, RUN, SENT, TAPE, VIEWED, moved, spoilt, without
 from tests.quick.workloads.test_oracle import EPOCH_MS, log_of
 from workloads.base import COUNTS
@@ -49,12 +49,14 @@ def by_parts(log, cuts) -> Recounted:
     """Each part is recounted at another place, with codes of its own."""
     columns = columns_of(log)
     rows = np.array_split(np.arange(len(columns["event_id"])), cuts)
-    parts = [
+    whole, *others = [
         PartialRecount.of({name: column[own] for name, column in columns.items()}, SCHEDULE, EPOCH_MS, MARKS, oracle)
         for own in rows
         for oracle in [oracle_of(RUN)]
     ]
-    return merged(pickle.loads(pickle.dumps(part)) for part in parts).whole(SCHEDULE)
+    for other in others:
+        whole.merge(pickle.loads(pickle.dumps(other)))
+    return whole.whole(SCHEDULE)
 
 
 @pytest.mark.parametrize("what", LOGS)
