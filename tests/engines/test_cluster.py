@@ -73,7 +73,7 @@ def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_killed_harness(tmp_
     wait_until(lambda: len(_executors(mark)) == 2, deadline_s=300, what="two executors of the cluster")
     ours = marked(mark)
     loopback = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    outside = {command_line(process)[-60:]: addresses - loopback for process in ours if (addresses := _listens_at(process))}
+    outside = {words_of(process)[-60:]: addresses - loopback for process in ours if (addresses := _listens_at(process))}
     os.kill(harness.pid, signal.SIGKILL)
     harness.communicate()
 
@@ -165,10 +165,10 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def _executors(mark: str) -> list[psutil.Process]:
-    return [each for each in marked(mark) if "CoarseGrainedExecutorBackend" in command_line(each)]
+    return [each for each in marked(mark) if "CoarseGrainedExecutorBackend" in words_of(each)]
 
 
-def command_line(process: psutil.Process) -> str:
+def words_of(process: psutil.Process) -> str:
     """Return its command line; "" if it has ended since."""
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())

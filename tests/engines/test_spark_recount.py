@@ -30,7 +30,7 @@ from harness.runner.world.recount_task import Recount
 from harness.services import owners
 from harness.services.kafka import delete_records, end_offsets
 from harness.util.wait import wait_until
-from tests.engines.test_cluster import alive, command_line, marked
+from tests.engines.test_cluster import alive, marked, words_of
 from tests.engines.test_runs import run, start
 from tests.engines.trial import SPARK
 from tests.services.test_recount import CODEC, EPOCH_MS, SPEC, filled
@@ -118,7 +118,7 @@ def test_a_spark_that_reads_the_log_ends_with_a_killed_harness(tmp_path):
 
     def reads() -> bool:
         assert harness.poll() is None
-        return any("spark_recount_job" in command_line(process) for process in marked(mark))
+        return any("spark_recount_job" in words_of(process) for process in marked(mark))
 
     wait_until(reads, deadline_s=300, what="Spark to read the log")
     ours = marked(mark)
