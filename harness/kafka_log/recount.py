@@ -23,7 +23,7 @@ from harness.model import HarnessError, KafkaAddress
 from workloads.base import Codec, Values
 from workloads.keys import read_keys
 
-CHUNK = 16_000
+CHUNK = 4000
 STALL_S = 60.0
 
 # Without the first three settings, librdkafka's own queues slow a reader to about a sixth. A longer queue makes no
