@@ -96,7 +96,7 @@ _PRODUCER: Signatures = {
 def library(signatures: Signatures) -> ctypes.CDLL:
     """Return the library that confluent-kafka has loaded, whatever its file name in the wheel, with these functions."""
     loaded = ctypes.CDLL(cimpl.__file__)
-    for name, (result, *arguments) in (_EVERY_CLIENT | signatures).items():
+    for name, (result, *arguments) in {**_EVERY_CLIENT, **signatures}.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
     return loaded

@@ -17,6 +17,7 @@ from harness.engines import environments, fake, removal, warm
 from harness.engines import manifest as manifests
 from harness.engines.job import Surroundings
 from harness.engines.spark import executors
+from harness.engines.spark.own_job import ENGINE as SPARK
 from harness.engines.warm import Starts
 from harness.faults import job, registry
 from harness.host import disk_space, needs, pinning, quota
@@ -97,7 +98,7 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
         if not spec.kafka:
             jvm.jars("services", console.note)
     batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
-    recounts = [manifests.load(spark_recount.ENGINE)] if spark_recount.is_wanted(spec) else []
+    recounts = [manifests.load(SPARK)] if spark_recount.is_wanted(spec) else []
     for other in (*job.others(spec.fault, engine_manifest), *batch, *recounts):
         environments.prepare(other, console.note)
     return environments.prepare(engine_manifest, console.note)

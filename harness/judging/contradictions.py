@@ -176,7 +176,7 @@ def _of_recount(run: StoredRun, log: Ledger) -> Iterator[str]:
     """Where Spark read the log, its tasks compared what they read, before the records were sent here."""
     if LOG in run.unread:
         return
-    for told in filter(None, run.store.values("recount", "answer", Recounted | None)):
+    for told in _recounts(run.store):
         by_time_of_event = run.spec.time == EVENT_TIME and not run.in_totals and run.question is None
         cells = digest_of(log, run.oracle) if told.cells and by_time_of_event else told.cells
         here = Recounted.of(run.audit, cells)
@@ -186,6 +186,12 @@ def _of_recount(run: StoredRun, log: Ledger) -> Iterator[str]:
                 f"log.parquet and what Spark's tasks read of the topic differ in {', '.join(unlike)}: "
                 f"{getattr(here, name)} and {getattr(told, name)} ({name})"
             )
+
+
+def _recounts(store: Store) -> Iterator[Recounted]:
+    """Yield what Spark found. There is no answer if Spark failed, or if the topic did not hold the whole log."""
+    optional: Any = Recounted | None
+    yield from filter(None, store.values("recount", "answer", optional))
 
 
 def _ends(log: LogTable) -> Mapping[int, int]:

@@ -33,8 +33,15 @@ class Recounted:
 
     @classmethod
     def of(cls, audit: LogAudit, cells: str) -> Recounted:
-        wrong = (audit.missing, audit.doubled, audit.foreign, audit.altered)
-        return cls(audit.planned, audit.found, *(each.count for each in wrong), cells)
+        return cls(
+            planned=audit.planned,
+            found=audit.found,
+            missing=audit.missing.count,
+            doubled=audit.doubled.count,
+            foreign=audit.foreign.count,
+            altered=audit.altered.count,
+            cells=cells,
+        )
 
 
 class PartialRecount:

@@ -17,17 +17,17 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("places", [1, 3])  # that read a part of the log each
-def test_it_is_what_an_array_of_counts_holds(seed: int, places: int):
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_it_is_what_an_array_of_counts_holds(seed: int, tasks: int):
     draws = np.random.default_rng(seed)
     parts = [draws.integers(0, TOTAL, draws.integers(0, 400)) for _ in range(4)]
     instead = draws.choice(TOTAL, 30, replace=False)
     copied = draws.integers(0, TOTAL, 30)
     plain = np.full(TOTAL, -1)
-    balances = [RecordBalance(TOTAL) for _ in range(places)]
+    balances = [RecordBalance(TOTAL) for _ in range(tasks)]
     for number, part in enumerate(parts):
         np.add.at(plain, part, 1)
-        balances[number % places].add(part)
+        balances[number % tasks].add(part)
     balance, *others = balances
     for other in others:
         balance.merge(other)

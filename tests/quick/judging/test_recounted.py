@@ -13,6 +13,7 @@ from harness.evidence.ledger import Ledger
 from harness.evidence.observed import parts_of
 from harness.judging import log_audit
 from harness.judging.recounted import PartialRecount, Recounted, digest_of
+from harness.kafka_log import recount
 from tests.quick.judging.test_doubt import MARKED, MARKS, OTHER, RUN, SENT, TAPE, VIEWED, moved, spoilt, without
 from tests.quick.workloads.test_oracle import EPOCH_MS, log_of
 from workloads.base import COUNTS
@@ -33,8 +34,7 @@ LOGS = {
 
 
 def columns_of(log):
-    _, *parts = [*parts_of(log_of(TAPE, log)), {}]
-    return parts[0] or next(parts_of(log_of(TAPE, log)))
+    return recount.joined([dict(part) for part in parts_of(log_of(TAPE, log))])
 
 
 def by_judge(log) -> Recounted:
