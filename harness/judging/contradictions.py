@@ -173,7 +173,7 @@ def _beyond_the_log(run: StoredRun) -> Iterator[str]:
 
 
 def _of_recount(run: StoredRun, log: Ledger) -> Iterator[str]:
-    """Where Spark read the log, its tasks compared what they read, before the records were sent here."""
+    """If Spark read the log, its tasks compared what they read, before the records were sent here."""
     if LOG in run.unread:
         return
     for told in _recounts(run.store):

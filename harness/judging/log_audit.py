@@ -109,7 +109,7 @@ class _Unequal:
 
 
 class Findings:
-    """What the comparison found in some records of a log: how often each event is there, and what is not as planned.
+    """The findings in some records of a log: how often each event is there, and what is not as planned.
 
     It counts the records of each event of the tape in a bit.
     """

@@ -50,7 +50,7 @@ class Records:
     offsets: Ints
     keys: Values
     values: Values
-    stamps: Ints  # Kafka's timestamps; empty if nobody asked for them
+    stamps: Ints  # Kafka's timestamps; empty if they are not wanted
     next_offset: int  # behind them, and behind what is no record; -1 if nothing came
 
     def __len__(self) -> int:

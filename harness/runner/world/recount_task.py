@@ -1,4 +1,4 @@
-"""The recount of a log in tasks, each of which reads a part of one partition and compares it with the plan.
+"""The recount of a log in tasks: each reads a part of one partition, and compares it with the plan.
 
 A task needs no other one, so each can run at another place.
 """

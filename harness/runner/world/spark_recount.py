@@ -1,5 +1,5 @@
 """Let Spark read the log of a run: a task for each partition parses its records, and compares them with the plan by the
-functions of the judge. Their recounts are added, and the records come back as one log, of which the verdict is made.
+functions of the judge. Their recounts are added. The records come back as one log, and the verdict is made from it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from harness.runner.world.recount_task import Recount
 from harness.util.wait import wait_until
 from workloads.registry import codec_of
 
-MANY = 50_000_000  # records, from which on a cluster is used without being asked for
+MANY = 50_000_000  # records, a cluster reads more than these without being asked
 JOB, RECORDS = "harness.kafka_log.spark_recount_job", "records"
 POLL_S = 0.5
 
 
 @dataclass(frozen=True)
 class SparkAnswer:
-    """What Spark found, and its cost."""
+    """The answer of Spark, and its cost."""
 
     recounted: Recounted
     used: Used
