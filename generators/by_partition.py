@@ -21,6 +21,7 @@ from workloads.base import NOTHING, Values
 from workloads.registry import codec_of
 
 MOST_SLICES = 4096  # at once, where few events are in a slice
+MOST_OCTETS = 64 << 20  # of a table with a row for each value
 KEY, VALUE, PARTITION = "key", "value", "partition"
 
 
@@ -69,7 +70,7 @@ class Partition:
 
 def _in_columns(parts: list[Batch], order: NDArray[np.intp], partition: int) -> pa.RecordBatch:
     keys = np.concatenate([part.keys for part in parts])[order]
-    values = pa.concat_arrays([_as_arrow(part.values) for part in parts]).take(pa.array(order))
+    values = pa.concat_arrays([as_arrow(part.values) for part in parts]).take(pa.array(order))
     length = keys.shape[1]
     columns = {
         KEY: pa.Array.from_buffers(pa.binary(length), len(keys), [None, pa.py_buffer(keys)]).cast(pa.binary()),
@@ -79,15 +80,20 @@ def _in_columns(parts: list[Batch], order: NDArray[np.intp], partition: int) -> 
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _as_arrow(values: Values) -> pa.Array:
-    """Convert values without an object for each. They follow each other without a gap as a codec writes them."""
+def as_arrow(values: Values) -> pa.Array:
+    """Convert values without an object for each. Those that a codec writes follow each other without a gap."""
     missing = values.lengths == NOTHING
     lengths = np.where(missing, 0, values.lengths)
     ends = np.cumsum(lengths)
-    begin = int(values.begins[0])
+    octets, begin = values.octets, int(values.begins[0]) if len(values) else 0
     if not np.array_equal(values.begins[~missing], (begin + ends - lengths)[~missing]):
-        return pa.array(list(values), pa.binary())
+        width = max(1, int(lengths.max()))
+        if width * len(values) > MOST_OCTETS:
+            return pa.array(list(values), pa.binary())
+        rows = values.rows(width).view(np.uint8).reshape(-1, width)
+        octets, begin = rows[np.arange(width) < lengths[:, None]], 0
     offsets = np.concatenate(([begin], begin + ends)).astype(np.int32)
     held = pa.py_buffer(np.packbits(~missing, bitorder="little").tobytes()) if missing.any() else None
-    octets = pa.py_buffer(np.ascontiguousarray(values.octets))
-    return pa.Array.from_buffers(pa.binary(), len(values), [held, pa.py_buffer(offsets), octets])
+    return pa.Array.from_buffers(
+        pa.binary(), len(values), [held, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(octets))]
+    )

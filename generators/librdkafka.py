@@ -1,7 +1,7 @@
 """Call librdkafka's producer through its C interface, which takes a batch of records as one array.
 
 confluent-kafka takes a Python object per record, which costs more than all other work of a load. The library is the one
-inside confluent-kafka, and settings are librdkafka's own.
+inside confluent-kafka, and settings are librdkafka's own. harness/kafka_log/batch_consumer.py calls its consumer.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from generators.encode import Batch
 from workloads.base import NOTHING
 
 PRODUCER, COPY = 0, 2
+Signatures = Mapping[str, tuple[Any, ...]]  # the result and the arguments of each C function
 PURGE_QUEUE, PURGE_INFLIGHT = 1, 2
 WORDS_MOST = 512
 
 
-class _Message(ctypes.Structure):
+class MessageStruct(ctypes.Structure):
     """rd_kafka_message_t"""
 
     _fields_ = (
@@ -59,8 +60,8 @@ class _Metadata(ctypes.Structure):
     )
 
 
-_RECORD = np.dtype(_Message)
-_OnReport = ctypes.CFUNCTYPE(None, c_void_p, POINTER(_Message), c_void_p)
+MESSAGE = np.dtype(MessageStruct)
+_OnReport = ctypes.CFUNCTYPE(None, c_void_p, POINTER(MessageStruct), c_void_p)
 _OnError = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 _OnThrottle = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_int, c_void_p)
 
@@ -69,32 +70,55 @@ class KafkaRefusedError(KafkaException):
     """An error with librdkafka's message."""
 
 
-def _library() -> ctypes.CDLL:
-    """Return the library that confluent-kafka has loaded, whatever its file name in the wheel."""
-    library = ctypes.CDLL(cimpl.__file__)
-    given: Mapping[str, tuple[Any, ...]] = {
-        "rd_kafka_conf_new": (c_void_p,),
-        "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
-        "rd_kafka_conf_set_dr_msg_cb": (None, c_void_p, _OnReport),
-        "rd_kafka_conf_set_error_cb": (None, c_void_p, _OnError),
-        "rd_kafka_conf_set_throttle_cb": (None, c_void_p, _OnThrottle),
-        "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
-        "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
-        "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
-        "rd_kafka_poll": (c_int, c_void_p, c_int),
-        "rd_kafka_outq_len": (c_int, c_void_p),
-        "rd_kafka_flush": (c_int, c_void_p, c_int),
-        "rd_kafka_purge": (c_int, c_void_p, c_int),
-        "rd_kafka_metadata": (c_int, c_void_p, c_int, c_void_p, POINTER(POINTER(_Metadata)), c_int),
-        "rd_kafka_metadata_destroy": (None, POINTER(_Metadata)),
-        "rd_kafka_err2str": (c_char_p, c_int),
-        "rd_kafka_topic_destroy": (None, c_void_p),
-        "rd_kafka_destroy": (None, c_void_p),
-    }
-    for name, (result, *arguments) in given.items():
-        function = getattr(library, name)
+_EVERY_CLIENT: Signatures = {
+    "rd_kafka_conf_new": (c_void_p,),
+    "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
+    "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
+    "rd_kafka_destroy": (None, c_void_p),
+}
+_PRODUCER: Signatures = {
+    "rd_kafka_conf_set_dr_msg_cb": (None, c_void_p, _OnReport),
+    "rd_kafka_conf_set_error_cb": (None, c_void_p, _OnError),
+    "rd_kafka_conf_set_throttle_cb": (None, c_void_p, _OnThrottle),
+    "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
+    "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
+    "rd_kafka_poll": (c_int, c_void_p, c_int),
+    "rd_kafka_outq_len": (c_int, c_void_p),
+    "rd_kafka_flush": (c_int, c_void_p, c_int),
+    "rd_kafka_purge": (c_int, c_void_p, c_int),
+    "rd_kafka_metadata": (c_int, c_void_p, c_int, c_void_p, POINTER(POINTER(_Metadata)), c_int),
+    "rd_kafka_metadata_destroy": (None, POINTER(_Metadata)),
+    "rd_kafka_err2str": (c_char_p, c_int),
+    "rd_kafka_topic_destroy": (None, c_void_p),
+}
+
+
+def library(signatures: Signatures) -> ctypes.CDLL:
+    """Return the library that confluent-kafka has loaded, whatever its file name in the wheel, with these functions."""
+    loaded = ctypes.CDLL(cimpl.__file__)
+    for name, (result, *arguments) in {**_EVERY_CLIENT, **signatures}.items():
+        function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
-    return library
+    return loaded
+
+
+def configured(library: ctypes.CDLL, settings: Mapping[str, object]) -> int:
+    """Return a configuration with librdkafka's own settings."""
+    words = ctypes.create_string_buffer(WORDS_MOST)
+    conf: int = library.rd_kafka_conf_new()
+    for name, value in settings.items():
+        if library.rd_kafka_conf_set(conf, name.encode(), _setting(value), words, WORDS_MOST):
+            raise KafkaRefusedError(_text(words.value))
+    return conf
+
+
+def started(library: ctypes.CDLL, kind: int, conf: int) -> int:
+    """Return a new client. It owns its configuration."""
+    words = ctypes.create_string_buffer(WORDS_MOST)
+    client: int | None = library.rd_kafka_new(kind, conf, words, WORDS_MOST)
+    if not client:
+        raise KafkaRefusedError(_text(words.value))
+    return client
 
 
 class Client:
@@ -112,28 +136,22 @@ class Client:
         on_trouble: Callable[[str], None],
         on_throttle: Callable[[int], None],
     ) -> None:
-        self._library = library = _library()
+        self._library = calls = library(_PRODUCER)
         # C holds no reference to its callbacks.
         troubled = _OnError(lambda _client, _error, words, _private: on_trouble(_text(words)))
         throttled = _OnThrottle(lambda _client, _broker, _number, ms, _private: on_throttle(ms))
-        self._callbacks = _OnReport(_reporter(library, on_failure)), troubled, throttled
-        words = ctypes.create_string_buffer(WORDS_MOST)
-        conf = library.rd_kafka_conf_new()
-        for name, value in settings.items():
-            if library.rd_kafka_conf_set(conf, name.encode(), _setting(value), words, WORDS_MOST):
-                raise KafkaRefusedError(_text(words.value))
-        library.rd_kafka_conf_set_dr_msg_cb(conf, self._callbacks[0])
-        library.rd_kafka_conf_set_error_cb(conf, self._callbacks[1])
-        library.rd_kafka_conf_set_throttle_cb(conf, self._callbacks[2])
-        self._client = library.rd_kafka_new(PRODUCER, conf, words, WORDS_MOST)
-        if not self._client:
-            raise KafkaRefusedError(_text(words.value))
-        self._topic = library.rd_kafka_topic_new(self._client, topic.encode(), None)
-        weakref.finalize(self, _end, library, self._client, self._topic, self._callbacks)
+        self._callbacks = _OnReport(_reporter(calls, on_failure)), troubled, throttled
+        conf = configured(calls, settings)
+        calls.rd_kafka_conf_set_dr_msg_cb(conf, self._callbacks[0])
+        calls.rd_kafka_conf_set_error_cb(conf, self._callbacks[1])
+        calls.rd_kafka_conf_set_throttle_cb(conf, self._callbacks[2])
+        self._client = started(calls, PRODUCER, conf)
+        self._topic = calls.rd_kafka_topic_new(self._client, topic.encode(), None)
+        weakref.finalize(self, _end, calls, self._client, self._topic, self._callbacks)
 
     def produce(self, partition: int, batch: Batch) -> NDArray[np.int32]:
         """Hand over copies of these records. Return 0 for each, or the number of the error if it was refused."""
-        records, values = np.zeros(len(batch), dtype=_RECORD), batch.values
+        records, values = np.zeros(len(batch), dtype=MESSAGE), batch.values
         keys = np.ascontiguousarray(batch.keys)
         records["payload"] = np.where(values.lengths == NOTHING, 0, values.octets.ctypes.data + values.begins)
         records["length"] = np.maximum(values.lengths, 0)

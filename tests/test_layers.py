@@ -88,7 +88,8 @@ SHARED = {"workloads.prefixed"}  # knows no workload: jobs and the harness write
 JOBS = {"workloads.jobs", *(f"workloads.{name}.jobs" for name in WORKLOADS)}
 LOADS = {"generators.ad_server", "generators.adservers", "generators.load_master", "generators.load_worker"}
 CHECKS = {"harness.kafka_log.spark_check", "harness.kafka_log.spark_check_job"}  # in processes of Spark
-PROGRAMS = {*LOADS, *JOBS, *CHECKS}
+RECOUNTS = {"harness.kafka_log.spark_recount", "harness.kafka_log.spark_recount_job"}  # so are these
+PROGRAMS = {*LOADS, *JOBS, *CHECKS, *RECOUNTS}
 
 
 def _module(path: Path) -> str:

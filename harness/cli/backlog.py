@@ -13,6 +13,7 @@ from harness.cli.flags import takes
 from harness.cli.scenario_flags import EVENTS, Scenario, usual
 from harness.drivers import backlog as drive
 from harness.host.disk_space import size_in_words
+from harness.metering.job_cost import Used
 from harness.model import Outcome, UsageError
 from harness.util.suggest import short
 from harness.util.texts import many
@@ -66,7 +67,7 @@ def backlog(
     answer(as_json, told | {"plan": asked.plan.as_text()}, "\n".join(_lines(asked, filled)))
 
 
-def _as_object(asked: drive.Asked, records: int, partitions: list[Any], used: drive.Used) -> dict[str, Any]:
+def _as_object(asked: drive.Asked, records: int, partitions: list[Any], used: Used) -> dict[str, Any]:
     return {
         "command": "backlog",
         "kafka": asked.kafka.bootstrap,
@@ -109,7 +110,7 @@ def _differ(count: int) -> str:
     return "differs" if count == 1 else "differ"
 
 
-def _cost_lines(used: drive.Used, records: int) -> list[str]:
+def _cost_lines(used: Used, records: int) -> list[str]:
     millions = max(1, records) / 1e6
     return [
         f"  time        {used.wall_s:.0f} s in all, {records / max(used.wall_s, 1e-9):,.0f} records/s",

@@ -39,6 +39,7 @@ from harness.terminal import console
     "checksum",
     "workers",
     "bind",
+    "recount",
 )
 def run(
     scenario: Scenario = DEFAULT_SCENARIO,

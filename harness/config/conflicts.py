@@ -62,6 +62,7 @@ def refuse_clashes(
     _of_sql(spec, manifest)
     masters.refuse(spec, manifest)
     load_workers.refuse(spec, manifest)
+    _of_recount(spec, manifest)
     _of_cores(spec, manifest)
     _of_options(spec, manifest, of_scenario)
     _of_bounds(spec, manifest, claim)
@@ -195,6 +196,13 @@ def _of_prefix(spec: RunSpec, manifest: EngineManifest) -> None:
         raise UsageError(
             f"redis_prefix = {spec.redis_prefix!r} can't be given to {manifest.id}: the configuration of the original "
             'benchmark (orders = "yahoo") has no key for it. Leave --redis-prefix out, and name an empty database.'
+        )
+
+
+def _of_recount(spec: RunSpec, manifest: EngineManifest) -> None:
+    if spec.recount == "spark" and manifest.simulated:
+        raise UsageError(
+            f'recount = "spark" reads a topic of Kafka, and {manifest.id} has none: it runs in memory. Leave it out.'
         )
 
 

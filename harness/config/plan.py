@@ -56,7 +56,7 @@ OWN_KEYS = ("campaigns", "probes", "checksum", "window")  # keys that only some 
 SAME_NAME = (  # keys that are copied to fields of a run
     *("client", "lag_budget_ms", "trigger", "master", "checkpoint", "cores", "conf"),
     *("requires", "time", "states", "seam", "backfill_kill"),
-    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "bind", "patience"),
+    *("kafka", "kafka_config", "redis", "redis_prefix", "sql", "reset", "archive", "bind", "recount", "patience"),
 )
 
 

@@ -17,7 +17,17 @@ from generators.disorder import PRESETS
 from generators.profiles import PROFILES
 from harness.engines.fake import FAKE
 from harness.engines.shipped import IDS, IN_VERSIONS
-from harness.model import AD_IMPRESSIONS, EVENT_TIME, MAX_SERVERS, MOST_WORKERS, Client, Cut, Required, Time
+from harness.model import (
+    AD_IMPRESSIONS,
+    EVENT_TIME,
+    MAX_SERVERS,
+    MOST_WORKERS,
+    Client,
+    Cut,
+    RecountedBy,
+    Required,
+    Time,
+)
 from harness.util import toml_reader
 from harness.util.suggest import nearest
 from harness.util.toml_reader import MistakeError, OneOf, WholeNumber, expected, flag
@@ -583,6 +593,14 @@ KEYS: dict[str, Key] = {
         group="engine",
         example="archive = false",
         more="As a flag: `--no-archive`.",
+    ),
+    "recount": Key(
+        _choice(get_args(RecountedBy)),
+        "auto",
+        "who reads the log back after the load: this machine, or Spark with a task for each partition",
+        group="environment",
+        example='recount = "spark"',
+        more="`auto` is Spark if the plan has more than 50 million records and `master` or `cluster` names a cluster.",
     ),
     "workers": Key(
         _integer(1, MOST_LOAD_WORKERS),

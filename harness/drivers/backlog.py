@@ -23,14 +23,13 @@ from harness.config import masters, plan
 from harness.engines import environments
 from harness.engines import manifest as manifests
 from harness.engines.spark import executors
-from harness.engines.spark.own_job import SparkJob
+from harness.engines.spark.own_job import ENGINE, SparkJob
 from harness.host import disk_space
 from harness.host.disk_space import NoRoomError, size_in_words
 from harness.kafka_log import against_plan
 from harness.kafka_log.against_plan import Compared
 from harness.kafka_log.recount import Span
-from harness.metering.cpu_books import Books, Usage
-from harness.metering.process_sampling import ENGINE, WORKERS, Processes
+from harness.metering.job_cost import JobCost, Used
 from harness.model import (
     EngineManifest,
     HarnessError,
@@ -50,15 +49,13 @@ from harness.util.texts import many, shown
 from harness.util.wait import wait_until
 from workloads.registry import oracle_of
 
-ENGINE_ID = "spark"
 # A backlog does not depend on engine and sink, and Spark makes it also for a workload without a job of Spark's.
 NOBODY = EngineManifest(
-    ENGINE_ID, (), "", shipped=True, sinks=(SinkClaim("none", "keep", "none"),), checksum=True, ivy=ENGINE_ID
+    ENGINE, (), "", shipped=True, sinks=(SinkClaim("none", "keep", "none"),), checksum=True, ivy=ENGINE
 )
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")  # Kafka's rule
 PER_RECORD = 12  # bytes of a record in the log beside key and value, with its share of batches and indexes
 PER_REPLICA = 1_000_000  # least size of the files of a partition
-PARTS = (ENGINE, WORKERS)
 POLL_S = 2.0
 ASK_S = 6.0  # how often Kafka is asked for its offsets, which costs CPU
 STALLED_S = 600.0  # without a further record
@@ -80,15 +77,6 @@ class Asked:
     @property
     def plan(self) -> Plan:
         return Plan(self.tape, self.epoch_ms)
-
-
-@dataclass(frozen=True)
-class Used:
-    """The CPU time and memory that Spark, or this process, has used."""
-
-    wall_s: float  # with the start of Spark
-    cpu_s: float
-    peak_rss_bytes: int
 
 
 @dataclass(frozen=True)
@@ -190,7 +178,7 @@ def refuse(asked: Asked, *, checks: bool = False) -> None:
 
 def fill(asked: Asked) -> Filled:
     """Create the topic and let Spark write the backlog into it. On any failure the topic is deleted."""
-    surroundings = environments.prepare(manifests.load(ENGINE_ID), console.note)
+    surroundings = environments.prepare(manifests.load(ENGINE), console.note)
     partitions = _partitions(asked)
     wanted = {each.number: len(each) for each in partitions}
     with children.guard(), _topic(asked), console.progress() as screen, _scratch() as private:
@@ -205,7 +193,7 @@ def fill(asked: Asked) -> Filled:
             "topic": asked.topic,
             "plan": asked.plan.as_text(),
         }
-        cost, written = _Cost(), _Written(asked, sum(wanted.values()))
+        cost, written = JobCost(), _Written(asked, sum(wanted.values()))
         # It ends before the topic is deleted: a producer could create that again.
         with job.running(asked.spec.master, asked.spec.conf, config):
             _await_end(job, cost, lambda: screen.update(written.look(job)))
@@ -236,9 +224,9 @@ def _checked_here(asked: Asked, ends: Mapping[int, int]) -> Checked:
 
 
 def _checked_by_spark(asked: Asked, ends: Mapping[int, int]) -> Checked:
-    surroundings = environments.prepare(manifests.load(ENGINE_ID), console.note)
+    surroundings = environments.prepare(manifests.load(ENGINE), console.note)
     with _scratch() as private:
-        answer, cost = private / "answer.json", _Cost()
+        answer, cost = private / "answer.json", JobCost()
         kafka_of = {"bootstrap": asked.kafka.bootstrap, "librdkafka": dict(asked.kafka.librdkafka)}
         question = {"plan": asked.plan, **kafka_of, "topic": asked.topic, "ends": dict(ends)}
         config = {"run": asked.topic, "answer": str(answer), "asked": msgspec.json.encode(question).decode()}
@@ -258,7 +246,7 @@ def _log(asked: Asked) -> Path:
     return state_folder() / "backlog" / f"{asked.topic}.log"
 
 
-def _await_end(job: SparkJob, cost: _Cost, look: Callable[[], None]) -> None:
+def _await_end(job: SparkJob, cost: JobCost, look: Callable[[], None]) -> None:
     def over() -> bool:
         cost.take(job.pids())
         look()
@@ -344,27 +332,6 @@ def _scratch() -> Iterator[Path]:
         yield folder
     finally:
         release_folder(folder)
-
-
-class _Cost:
-    """Return the CPU time and memory that a job has used so far."""
-
-    def __init__(self) -> None:
-        self._books, self._pids = Books(), list[int]()
-        self._processes = Processes(lambda: {ENGINE: self._pids})
-        self._used: Mapping[str, Usage] = {}
-        self._peak, self._began_s, self._took_s = 0, time.monotonic(), 0.0
-
-    def take(self, pids: list[int]) -> None:
-        self._pids, self._took_s = pids, time.monotonic() - self._began_s
-        self._used = self._books.take(self._processes.sample())
-        self._peak = max(self._peak, sum(self._part(part).rss_bytes for part in PARTS))
-
-    def used(self) -> Used:
-        return Used(self._took_s, sum(self._part(part).cpu.total_s for part in PARTS), self._peak)
-
-    def _part(self, part: str) -> Usage:
-        return self._used.get(part, Usage())
 
 
 class _Written:

@@ -17,6 +17,7 @@ from harness.engines import environments, fake, removal, warm
 from harness.engines import manifest as manifests
 from harness.engines.job import Surroundings
 from harness.engines.spark import executors
+from harness.engines.spark.own_job import ENGINE as SPARK
 from harness.engines.warm import Starts
 from harness.faults import job, registry
 from harness.host import disk_space, needs, pinning, quota
@@ -32,6 +33,7 @@ from harness.runner.run import MakesRun
 from harness.runner.run import run as run_nine_steps
 from harness.runner.run_kinds import stages
 from harness.runner.screen import Screen
+from harness.runner.world import spark_recount
 from harness.runner.world.base import World
 from harness.services import children, live_page
 from harness.services.addresses import listens_on_loopback, refuse_bind
@@ -79,6 +81,7 @@ def refuse_without_room(spec: RunSpec, engine_manifest: EngineManifest, out: Pat
         temporary=needs.temporary_folder(),
         in_files=schedule.warm_up_total if spec.tape.history_ms and not engine_manifest.simulated else 0,
         in_state=schedule.total if keeps_all(spec) else 0,
+        read_by_spark=schedule.total if spark_recount.is_wanted(spec) else 0,
     )
     disk_space.refuse(wanted, disk_space.disk_of)
 
@@ -95,7 +98,8 @@ def prepare(spec: RunSpec, engine_manifest: EngineManifest) -> Surroundings:
         if not spec.kafka:
             jvm.jars("services", console.note)
     batch = [manifests.load(spec.backfill, spec.workload)] if spec.backfill else []
-    for other in (*job.others(spec.fault, engine_manifest), *batch):
+    recounts = [manifests.load(SPARK)] if spark_recount.is_wanted(spec) else []
+    for other in (*job.others(spec.fault, engine_manifest), *batch, *recounts):
         environments.prepare(other, console.note)
     return environments.prepare(engine_manifest, console.note)
 

@@ -63,15 +63,20 @@ def needs(
     temporary: Path,
     in_files: int = 0,
     in_state: int = 0,
+    read_by_spark: int = 0,
 ) -> tuple[WantedRoom, ...]:
-    """Return the most space that so many runs, one after the other, can need. `brokers` counts our own brokers, which
-    store the log: 0 with an external Kafka or a simulated engine. `in_files` counts the events that are also written to
-    files, `in_state` those whose cells stay in the engine's state until the load has ended."""
+    """Return the most space that so many runs, one after the other, can need.
+
+    `brokers` counts our own brokers, which store the log: 0 with an external Kafka or a simulated engine. `in_files`
+    counts the events that are also written to files, `in_state` those whose cells stay in the engine's state until the
+    load has ended. `read_by_spark` counts those that Spark reads back: their records lie in files until they are in the
+    log of the run.
+    """
     elsewhere = "name a folder on another disk with --out, or use a lower --rate or a shorter --duration"
     kept = WantedRoom("the stored runs", out, runs * (KEPT_PER_RUN + KEPT_PER_EVENT * events), elsewhere)
     log = WantedRoom("Kafka's log", out, brokers * (LOG_PER_BROKER + LOG_PER_EVENT * events), elsewhere)
     jvms_own = JVMS_OWN + CHECKPOINT_PER_EVENT * in_state
-    own = (jvms_own if manifest.on_jvm else ENGINES_OWN) + LOG_PER_EVENT * in_files
+    own = (jvms_own if manifest.on_jvm else ENGINES_OWN) + LOG_PER_EVENT * in_files + KEPT_PER_EVENT * read_by_spark
     state = WantedRoom("the engine's own files", temporary, own, "set TMPDIR to a folder on another disk")
     return tuple(need for need in (log, kept, state) if need.size)
 

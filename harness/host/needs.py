@@ -70,6 +70,8 @@ def of_run(spec: RunSpec, manifest: EngineManifest, brokers: int) -> Minimum:
         need += WORKER
     for _ in range(0 if spec.bind else spec.workers):
         need += LOAD_WORKER
+    if spec.recount == "spark" and not manifest.on_spark:
+        need += SPARK
     return need + (SPARK if manifest.on_spark else JVM if manifest.on_jvm else Minimum())
 
 

@@ -7,6 +7,7 @@ contradiction that `found` returns only prevents a PASS: a wrong count stays wro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from generators.tape import Tape
 from harness.evidence.ledger import Expectation, Ledger
 from harness.evidence.observed import LogTable, parts_of
 from harness.judging import impossible_progress, progress_curve, verdict_file
+from harness.judging.recounted import Recounted, digest_of
 from harness.judging.stored_run import LOG, OBSERVED, Sealed, StoredRun
-from harness.model import MAX_SERVERS, UsageError
+from harness.model import EVENT_TIME, MAX_SERVERS, UsageError
 from harness.results.sampler import sampled_keys
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import Store
@@ -78,8 +80,8 @@ def _is_sealed(tape: Tape | None, sealed: Sealed | None) -> bool:
     return tape.total == sealed.total and tape.digest() == sealed.digest
 
 
-def found(run: StoredRun, expectation: Expectation) -> tuple[str, ...]:
-    """Return all contradictions, in words."""
+def found(run: StoredRun, expectation: Expectation, log: Ledger) -> tuple[str, ...]:
+    """Return all contradictions, in words. `log` is what the log adds to each cell."""
     reasons = [
         *_of_sends(run),
         *_of_places(run),
@@ -88,6 +90,7 @@ def found(run: StoredRun, expectation: Expectation) -> tuple[str, ...]:
         *_of_stop(run),
         *_of_verdict(run),
         *_beyond_the_log(run),
+        *_of_recount(run, log),
     ]
     if run.engine.state in REACHED:
         reasons += [*_of_progress(run), *_of_batches(run), *_of_samples(run), *_of_last_looks(run, expectation)]
@@ -167,6 +170,28 @@ def _beyond_the_log(run: StoredRun) -> Iterator[str]:
         progress_curve.read_progress(run.store), {part: end + spare for part, end in ends.items()}
     ):
         yield why
+
+
+def _of_recount(run: StoredRun, log: Ledger) -> Iterator[str]:
+    """If Spark read the log, its tasks compared what they read, before the records were sent here."""
+    if LOG in run.unread:
+        return
+    for told in _recounts(run.store):
+        by_time_of_event = run.spec.time == EVENT_TIME and not run.in_totals and run.question is None
+        cells = digest_of(log, run.oracle) if told.cells and by_time_of_event else told.cells
+        here = Recounted.of(run.audit, cells)
+        if unlike := [field.name for field in fields(told) if getattr(told, field.name) != getattr(here, field.name)]:
+            name = unlike[0]
+            yield (
+                f"log.parquet and what Spark's tasks read of the topic differ in {', '.join(unlike)}: "
+                f"{getattr(here, name)} and {getattr(told, name)} ({name})"
+            )
+
+
+def _recounts(store: Store) -> Iterator[Recounted]:
+    """Yield what Spark found. There is no answer if Spark failed, or if the topic did not hold the whole log."""
+    optional: Any = Recounted | None
+    yield from filter(None, store.values("recount", "answer", optional))
 
 
 def _ends(log: LogTable) -> Mapping[int, int]:

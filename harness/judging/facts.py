@@ -52,6 +52,7 @@ from workloads.sentinels import MarkBlock, totals_of
 # Events sent this much after their intended time are late because of the harness: "inside the watermark" leaves two
 # seconds.
 ROAD_MS = 2000
+READ_HERE = "the log was read back here, because Spark did not"
 IN_TOTALS = "the processing time of each event is not recorded, so all windows are judged together"
 
 
@@ -209,7 +210,7 @@ def _read(run: StoredRun) -> RunFacts:
         behind_ms=-clock_steps.ahead_ms(store)[0],
         blind=IN_TOTALS if run.in_totals else run.manifest.blind,
         edits=run.edits,
-        contradictions=contradictions.found(run, expectation),
+        contradictions=contradictions.found(run, expectation, compared.log),
         failed_first=verdict_file.failed_first(store),
         waiting=max(store.values("backlog", "waiting", int), default=0),
         change=compared.change,
@@ -220,7 +221,8 @@ def _read(run: StoredRun) -> RunFacts:
         backfilled=run.backfilled if run.backfill and not run.backfill.broke_off else None,
         half_backfilled=run.half_backfilled if run.backfill and run.backfill.killed else None,
         notes=tuple(note for told in store.values("closed", "notes", list[str])[-1:] for note in told)
-        + ((IN_TOTALS,) if run.in_totals else ()),
+        + ((IN_TOTALS,) if run.in_totals else ())
+        + tuple(f"{READ_HERE}: {line['why']}" for line in store.history("recount") if line.get("why")),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,17 @@ Events = Mapping[str, NDArray[Any]]
 
 def compare(schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> LogAudit:
     """Compare the log with the tape and the sentinels: records that are missing, duplicated, foreign, or altered."""
-    return _Audit(schedule, epoch_ms, log, marks).result()
+    audit = _Audit(schedule, epoch_ms, marks)
+    for columns in parts_of(log):
+        audit.add(columns)
+    return audit.result(log)
+
+
+def partly(schedule: Schedule, epoch_ms: int, columns: Columns, marks: Sequence[Sentinel]) -> Findings:
+    """Compare some records of the log with the tape and the sentinels. The findings in all of its parts add up."""
+    audit = _Audit(schedule, epoch_ms, marks)
+    audit.add(columns)
+    return audit.findings
 
 
 def doubt(
@@ -43,7 +53,7 @@ def doubt(
 
     `booked` selects the ids of the tape that were sent: only these can have been read.
     """
-    return _Audit(schedule, epoch_ms, log, marks).doubt(oracle, booked)
+    return _Audit(schedule, epoch_ms, marks).doubt(log, oracle, booked)
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,11 @@ class _Wrong:
         for row in rows[: EXAMPLES - len(self._examples)]:
             self._examples.append(f"{_text(int(part.ids[row]))} ({_place(part.columns, row)})")
 
+    def merge(self, later: _Wrong) -> None:
+        """Add those of a later part of the log."""
+        self._count += later._count
+        self._examples = [*self._examples, *later._examples][:EXAMPLES]
+
     def named(self) -> Named:
         return _named(self._count, self._examples)
 
@@ -93,44 +108,79 @@ class _Unequal:
             self.ids.append(self._reel.id_at(place))
 
 
-class _Audit:
-    """One comparison, which reads the log once.
+class Findings:
+    """The findings in some records of a log: how often each event is there, and what is not as planned.
 
     It counts the records of each event of the tape in a bit.
     """
 
-    def __init__(self, schedule: Schedule, epoch_ms: int, log: LogTable, marks: Sequence[Sentinel]) -> None:
+    def __init__(self, total: int, marks: Iterable[int]) -> None:
+        self.found = self.removed = 0
+        self.foreign, self.altered = _Wrong(), _Wrong()
+        self.balance = RecordBalance(total)
+        self.often = dict.fromkeys(marks, 0)  # how often each sentinel is in the log
+
+    def add(self, part: _Part) -> None:
+        self.found += len(part.ids)
+        self.removed += int(np.count_nonzero(part.columns.get(FATE, ())))
+        self.foreign.add(part, ~part.ours)
+        self.altered.add(part, part.altered)
+
+    def merge(self, later: Findings) -> None:
+        """Add the findings in a later part of the same log."""
+        self.found += later.found
+        self.removed += later.removed
+        self.foreign.merge(later.foreign)
+        self.altered.merge(later.altered)
+        self.balance.merge(later.balance)
+        for mark, often in later.often.items():
+            self.often[mark] += often
+
+    def marks_in_doubt(self) -> tuple[list[int], list[int]]:
+        """Return the sentinels that are missing, and each further record of one."""
+        missing = [number for number, often in self.often.items() if not often]
+        return missing, [number for number, often in self.often.items() for _ in range(often - 1)]
+
+
+class _Audit:
+    """One comparison, which reads the log once."""
+
+    def __init__(self, schedule: Schedule, epoch_ms: int, marks: Sequence[Sentinel]) -> None:
         self._reel, self._epoch_ms, self._codec = schedule, epoch_ms, codec_of(schedule.spec)
-        self._log = log
         self._marks = {mark.id: mark for mark in marks}
-        self._often = dict.fromkeys(self._marks, 0)  # how often each is in the log
-        self._balance = RecordBalance(schedule.total)
+        self.findings = Findings(schedule.total, self._marks)
         self._again = [np.zeros(0, dtype=np.int64)]  # ids of events with more than one record
+        self._foreign_ids = [np.zeros(0, dtype=np.int64)]
 
-    def _parts(self) -> Iterator[_Part]:
-        """Yield the parts of the log, compared."""
-        for columns in parts_of(self._log):
-            part = _Part.of(columns)
-            for server, rows in self._reel.by_server(part.ids):
-                self._audit_rows(server, part, rows)
-            self._audit_marks(part)
-            yield part
-        self._balance.plan(*map(self._reel.places, self._reel.copies()))
+    def add(self, columns: Columns) -> _Part:
+        """Compare a part of the log."""
+        part = _Part.of(columns)
+        for server, rows in self._reel.by_server(part.ids):
+            self._audit_rows(server, part, rows)
+        self._audit_marks(part)
+        self.findings.add(part)
+        self._foreign_ids.append(part.ids[~part.ours])
+        return part
 
-    def doubt(self, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
+    def _plan(self) -> None:
+        """Compare with the plan, after all parts were added."""
+        self.findings.balance.plan(*map(self._reel.places, self._reel.copies()))
+
+    def doubt(self, log: LogTable, oracle: Oracle, booked: Callable[[NDArray[np.int64]], NDArray[np.bool_]]) -> Doubt:
         missing, extra = _Tally(oracle), _Tally(oracle)
         moved = [np.zeros(0, dtype=np.int64)]
-        for part in self._parts():
+        for part in map(self.add, parts_of(log)):
             moved.append(part.ids[part.moved])
             kind = part.columns["kind"]
             extra.add(part.columns, (~part.ours | part.moved) & (kind != NO_EVENT), kind == COUNTS)
+        self._plan()
         moved_ids = np.unique(np.concatenate(moved))
-        missing_marks, doubled_marks = self._marks_in_doubt()
+        missing_marks, doubled_marks = self.findings.marks_in_doubt()
         missing.add(*self._marked([*missing_marks, *(number for number in self._marks if number in moved_ids)]))
         extra.add(*self._marked(doubled_marks))
         for block in self._reel.blocks():
             ids = block.id.astype(np.int64)
-            by = self._balance.of(self._reel.places(ids))
+            by = self.findings.balance.of(self._reel.places(ids))
             gone = np.maximum(-by, 0) * booked(ids) + np.isin(ids, moved_ids)
             real = ~block.duplicate & (block.poison == 0)
             time_ms = block.event_time_rel_ms + self._epoch_ms
@@ -145,34 +195,27 @@ class _Audit:
         once = np.ones(len(ids), dtype=np.bool_)
         return as_events(self._codec, [self._marks[number] for number in ids]), once, once
 
-    def result(self) -> LogAudit:
-        foreign, altered, found, removed = _Wrong(), _Wrong(), 0, 0
-        foreign_ids = [np.zeros(0, dtype=np.int64)]
-        for part in self._parts():
-            found += len(part.ids)
-            foreign.add(part, ~part.ours)
-            foreign_ids.append(part.ids[~part.ours])
-            altered.add(part, part.altered)
-            removed += int(np.count_nonzero(part.columns.get(FATE, ())))
-        lost, twice = _Unequal(self._reel), _Unequal(self._reel)
-        for unequal, balance in self._balance.unequal():
+    def result(self, log: LogTable) -> LogAudit:
+        self._plan()
+        findings, lost, twice = self.findings, _Unequal(self._reel), _Unequal(self._reel)
+        for unequal, balance in findings.balance.unequal():
             lost.add(unequal, np.maximum(-balance, 0))
             twice.add(unequal, np.maximum(balance, 0))
-        missing_marks, doubled_marks = self._marks_in_doubt()
-        places = self._places_of([*lost.ids, *twice.ids, *doubled_marks])
+        missing_marks, doubled_marks = findings.marks_in_doubt()
+        places = self._places_of(log, [*lost.ids, *twice.ids, *doubled_marks])
         missing = [*map(self._mark_named, missing_marks), *(self._planned_at(each, places[each]) for each in lost.ids)]
         doubled = [f"{_text(each)} ({'; '.join(places[each])})" for each in (*doubled_marks, *twice.ids)]
         return LogAudit(
             planned=self._reel.total + len(self._marks),
-            found=found,
+            found=findings.found,
             missing=_named(len(missing_marks) + lost.records, missing),
             doubled=_named(len(doubled_marks) + twice.records, doubled),
-            foreign=foreign.named(),
-            altered=altered.named(),
-            removed=removed,
+            foreign=findings.foreign.named(),
+            altered=findings.altered.named(),
+            removed=findings.removed,
             again=np.unique(
                 np.concatenate(
-                    (*self._again, repeated(np.concatenate(foreign_ids)), np.array(doubled_marks, dtype=np.int64))
+                    (*self._again, repeated(np.concatenate(self._foreign_ids)), np.array(doubled_marks, dtype=np.int64))
                 )
             ),
         )
@@ -184,7 +227,7 @@ class _Audit:
         part.ours[rows] = own
         ids = part.ids[rows[own]]
         places = self._reel.places(ids)
-        if len(again := self._balance.add(places)):
+        if len(again := self.findings.balance.add(places)):
             self._again.append(ids[np.isin(places, again)])
         real = planned.poison == 0
         time_ms = planned.event_time_rel_ms + self._epoch_ms
@@ -204,13 +247,9 @@ class _Audit:
         for row in np.flatnonzero(part.ids >> INDEX_BITS == MARK_SERVER):
             number = int(part.ids[row])
             if number in self._marks:
-                self._often[number] += 1
+                self.findings.often[number] += 1
                 part.ours[row] = True
                 part.altered[row] = part.moved[row] = not self._is_mark(part.columns, row, self._marks[number])
-
-    def _marks_in_doubt(self) -> tuple[list[int], list[int]]:
-        missing = [number for number, often in self._often.items() if not often]
-        return missing, [number for number, often in self._often.items() for _ in range(often - 1)]
 
     def _mark_named(self, number: int) -> str:
         mark = self._marks[number]
@@ -220,10 +259,10 @@ class _Audit:
         expected = {"event_time_ms": mark.event_time_ms, "partition": mark.partition}
         return all(columns[name][row] == value for name, value in {**expected, **self._codec.mark(mark)}.items())
 
-    def _places_of(self, ids: Sequence[int]) -> Mapping[int, list[str]]:
+    def _places_of(self, log: LogTable, ids: Sequence[int]) -> Mapping[int, list[str]]:
         """Find the first offsets at which each of a few records is."""
         places: dict[int, list[str]] = {number: [] for number in ids}
-        for columns in parts_of(self._log.select(["partition", "offset", "event_id"])) if ids else ():
+        for columns in parts_of(log.select(["partition", "offset", "event_id"])) if ids else ():
             for row in np.flatnonzero(np.isin(columns["event_id"], ids)):
                 found = places[int(columns["event_id"][row])]
                 if len(found) < EXAMPLES:

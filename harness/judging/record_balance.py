@@ -37,6 +37,14 @@ class RecordBalance:
             self._again.append(again)
         return again
 
+    def merge(self, other: RecordBalance) -> None:
+        """Add the records of another part of the log."""
+        byte = np.flatnonzero(self._seen & other._seen)
+        both = self._seen[byte] & other._seen[byte]
+        rows, bits = np.nonzero(both[:, None] >> np.arange(8) & 1)
+        self._again += [byte[rows] * 8 + bits, *other._again]
+        self._seen |= other._seen
+
     def plan(self, instead: Ints, copied: Ints) -> None:
         """Compare with the plan, after all records were added.
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
-from confluent_kafka import Consumer
 
 from generators.by_partition import KEY, VALUE, Partition
 from generators.spark_plan import Plan
@@ -36,8 +34,7 @@ class Compared:
 
 def of_partition(plan: Plan, address: KafkaAddress, topic: str, span: Span) -> Compared:
     """Read a partition and compare it, in the memory of a few thousand records."""
-    settings = {**recount.CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap}
-    with closing(Consumer(settings)) as consumer, recount.uncollected():
+    with recount.open_consumer(address) as consumer:
         planned = Partition(plan.tape, span.partition).batches(plan.epoch_ms)
         return compare(span.partition, planned, recount.read_records(consumer, topic, span))
 

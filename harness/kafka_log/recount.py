@@ -6,19 +6,19 @@ only shows which event a record claims to be. harness/judging/log_audit.py compa
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaException
 from numpy.typing import NDArray
 
-from generators.by_partition import KEY, VALUE
+from generators.by_partition import KEY, VALUE, as_arrow
 from harness.evidence.observed import STAMPED
+from harness.kafka_log.batch_consumer import BatchConsumer, Records
 from harness.model import HarnessError, KafkaAddress
 from workloads.base import Codec, Values
 from workloads.keys import read_keys
@@ -97,51 +97,40 @@ def open_log(
     address: KafkaAddress, topic: str, codec: Codec, *, stamped: bool
 ) -> Iterator[Callable[[Span], Iterator[Columns]]]:
     """Yield a function that reads one span after the other."""
-    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    with open_consumer(address) as consumer:
 
-    def read_span(span: Span) -> Iterator[Columns]:
-        for messages, keys in _read_span(consumer, topic, span):
-            yield _parsed(span.partition, messages, keys, codec, stamped=stamped)
+        def read_span(span: Span) -> Iterator[Columns]:
+            for records in _read_span(consumer, topic, span, stamped=stamped):
+                yield _parsed(span.partition, records, codec, stamped=stamped)
 
-    with closing(consumer), uncollected():
         yield read_span
+
+
+@contextmanager
+def open_consumer(address: KafkaAddress) -> Iterator[BatchConsumer]:
+    consumer = BatchConsumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 def read_values(address: KafkaAddress, topic: str, ends: Mapping[int, int]) -> list[list[bytes | None]]:
     """Read the raw values of each partition."""
-    consumer = Consumer({**CONSUMER_SETTINGS, **address.librdkafka, "bootstrap.servers": address.bootstrap})
-    with closing(consumer), uncollected():
+    with open_consumer(address) as consumer:
         spans = [_read_span(consumer, topic, Span(partition, 0, end)) for partition, end in sorted(ends.items())]
-        return [[message.value() for messages, _ in parts for message in messages] for parts in spans]
+        return [[value for records in span for value in records.values] for span in spans]
 
 
-def read_records(consumer: Consumer, topic: str, span: Span) -> Iterator[pa.RecordBatch]:
+def read_records(consumer: BatchConsumer, topic: str, span: Span) -> Iterator[pa.RecordBatch]:
     """Yield the raw records of a span as columns."""
-    for messages, keys in _read_span(consumer, topic, span):
-        columns = {KEY: pa.array(keys, pa.binary()), VALUE: pa.array(map(Message.value, messages), pa.binary())}
-        yield pa.RecordBatch.from_pydict(columns)
+    for records in _read_span(consumer, topic, span):
+        yield pa.RecordBatch.from_pydict({KEY: as_arrow(records.keys), VALUE: as_arrow(records.values)})
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Switch the cycle collector off: it would scan all messages repeatedly, and never find a cycle."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _parsed(
-    partition: int, messages: Sequence[Message], keys: Sequence[bytes | None], codec: Codec, *, stamped: bool
-) -> Columns:
-    values = Values.of(list(map(Message.value, messages)))
-    columns = _placed(partition, _offsets(messages), parse_records(values, Values.of(keys), codec))
-    if stamped:
-        columns[STAMPED] = np.fromiter((message.timestamp()[1] for message in messages), np.int64, len(messages))
-    return columns
+def _parsed(partition: int, records: Records, codec: Codec, *, stamped: bool) -> Columns:
+    columns = _placed(partition, records.offsets, parse_records(records.values, records.keys, codec))
+    return columns | ({STAMPED: records.stamps} if stamped else {})
 
 
 def _whole_partition(
@@ -154,49 +143,30 @@ def _placed(partition: int, offsets: NDArray[np.int64], columns: Columns) -> Col
     return {"partition": np.full(len(offsets), partition, dtype=np.int16), "offset": offsets, **columns}
 
 
-def _read_span(consumer: Consumer, topic: str, span: Span) -> Iterator[tuple[list[Message], list[bytes | None]]]:
+def _read_span(consumer: BatchConsumer, topic: str, span: Span, *, stamped: bool = False) -> Iterator[Records]:
     partition, begin, end = span
-    first, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=STALL_S)
-    at = max(begin, first)
-    consumer.assign([TopicPartition(topic, partition, at)])
+    at = max(begin, consumer.first_offset(topic, partition, STALL_S))
+    consumer.assign(topic, partition, at)
     deadline = time.monotonic() + STALL_S
     while at < end:
-        messages = consumer.consume(min(CHUNK, end - at), 0.5)
-        if messages:
-            keys = list(map(Message.key, messages))
-            if None in keys:  # our records have a key; an error or the end of a partition has none
-                _refuse_errors(messages, topic, partition)
-            at = _offset(messages[-1]) + (messages[-1].error() is None)  # the end has the next offset
-            if None in keys or at > end:
-                messages = [message for message in messages if not message.error() and _offset(message) < end]
-                keys = list(map(Message.key, messages))
+        try:
+            records = consumer.consume(min(CHUNK, end - at), 0.5, stamped=stamped)
+        except KafkaException as error:
+            raise HarnessError(
+                f"Partition {partition} of topic {topic} can't be read back: {error.args[0].str()}."
+            ) from None
+        if records.next_offset >= 0:
+            at = records.next_offset
             deadline = time.monotonic() + STALL_S
-            if messages:
-                yield messages, keys
+            records = records.only(slice(int(np.searchsorted(records.offsets, end))))
+            if len(records):
+                yield records
         elif time.monotonic() > deadline:
             raise HarnessError(
                 f"Reading partition {partition} of topic {topic} back stalled for {STALL_S:.0f} s at offset {at:,} of "
                 f"{end:,}. See the log of Kafka for the cause. The part that was read is not judged."
             )
     consumer.unassign()
-
-
-def _refuse_errors(messages: list[Message], topic: str, partition: int) -> None:
-    for message in messages:
-        if (error := message.error()) and error.code() != KafkaError._PARTITION_EOF:
-            raise HarnessError(f"Partition {partition} of topic {topic} can't be read back: {error.str()}.")
-
-
-def _offsets(messages: Sequence[Message]) -> NDArray[np.int64]:
-    """Read only the first and last offset if no offset is missing between them: offsets only grow."""
-    first, last = _offset(messages[0]), _offset(messages[-1])
-    if last - first + 1 == len(messages):
-        return np.arange(first, last + 1, dtype=np.int64)
-    return np.array([_offset(message) for message in messages], dtype=np.int64)
-
-
-def _offset(message: Message) -> int:
-    return message.offset() or 0  # a record that was read always has one
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

@@ -28,7 +28,7 @@ from harness.model.outcome import Exit, Outcome
 from harness.model.progress import Checkpoint, Progress
 from harness.model.results import Change, Expiring
 from harness.model.run_format import READABLE_SCHEMAS, SCHEMA_VERSION
-from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, Required, RunSpec
+from harness.model.run_spec import DEFAULT_SCENARIO, Client, Cut, RecountedBy, Required, RunSpec
 from harness.model.sentinel import Sentinel, SentinelKind
 from harness.model.tape import (
     AD_IMPRESSIONS,

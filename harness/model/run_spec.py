@@ -17,6 +17,7 @@ Client = Literal["confluent", "kafka-python"]
 Required = Literal[
     "late", "delayed", "outgrown-state", "full-window", "backlog", "burst", "history", "backfill", "states", "readers"
 ]
+RecountedBy = Literal["auto", "here", "spark"]  # who reads the log back
 Cut = Literal["offset", "time"]  # how to split files from Kafka, if older events are in files
 
 
@@ -49,6 +50,7 @@ class RunSpec:
     reset: bool = False
     workers: int = 0  # processes that send the load; 0: one beside the harness
     bind: str = ""  # where workers of other hosts join; "": all of them are on this machine
+    recount: RecountedBy = "auto"
     patience: float = 1.0  # factor on all deadlines of the run
     archive: bool = False  # our JVMs start from class archives where they exist
     time: Time = EVENT_TIME

@@ -71,13 +71,13 @@ def test_a_cluster_listens_on_loopback_alone_and_ends_with_a_killed_harness(tmp_
     harness = start(tmp_path, *arguments)
     mark = f"{harness.pid}:{owners.start_of(harness.pid)}:"
     wait_until(lambda: len(_executors(mark)) == 2, deadline_s=300, what="two executors of the cluster")
-    ours = _marked(mark)
+    ours = marked(mark)
     loopback = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-    outside = {_command(process)[-60:]: addresses - loopback for process in ours if (addresses := _listens_at(process))}
+    outside = {words_of(process)[-60:]: addresses - loopback for process in ours if (addresses := _listens_at(process))}
     os.kill(harness.pid, signal.SIGKILL)
     harness.communicate()
 
-    wait_until(lambda: not _alive(ours), deadline_s=60, what="the end of all of it", state=lambda: str(_alive(ours)))
+    wait_until(lambda: not alive(ours), deadline_s=60, what="the end of all of it", state=lambda: str(alive(ours)))
     assert {command: addresses for command, addresses in outside.items() if addresses} == {}
 
 
@@ -156,7 +156,7 @@ def _notes(answer) -> list[str]:
     return [note for entry in Store.open(Path(answer["run"])).history("closed") for note in entry["notes"]]
 
 
-def _marked(mark: str) -> list[psutil.Process]:
+def marked(mark: str) -> list[psutil.Process]:
     return [
         process
         for process in psutil.process_iter()
@@ -165,10 +165,10 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 
 def _executors(mark: str) -> list[psutil.Process]:
-    return [each for each in _marked(mark) if "CoarseGrainedExecutorBackend" in _command(each)]
+    return [each for each in marked(mark) if "CoarseGrainedExecutorBackend" in words_of(each)]
 
 
-def _command(process: psutil.Process) -> str:
+def words_of(process: psutil.Process) -> str:
     """Return its command line; "" if it has ended since."""
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())
@@ -181,5 +181,5 @@ def _listens_at(process: psutil.Process) -> set[str]:
     return set()
 
 
-def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [process for process in processes if owners.is_running(process)]

@@ -5,6 +5,7 @@ python -m tools.bench.bench_parts PART ARGUMENTS.json RESULT.json
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -113,7 +114,7 @@ def produce_ready_made(arguments: Arguments) -> Cost:
     client.produce_batch(arguments.topic, messages, partition=0)
     client.flush(DEADLINE_S)
     turns = arguments.events // len(messages)
-    with recount.uncollected():
+    with uncollected():
         meter = Meter()
         for turn in range(turns):
             client.produce_batch(arguments.topic, messages, partition=turn % PARTITIONS)
@@ -154,7 +155,7 @@ def _produce(arguments: Arguments, producer: Producer) -> Cost:
     producer.offer(0, encoder.batch(tape.events(0, np.arange(100))))
     # Connect and get an identity for idempotence first: a constant cost, however long the load is.
     _await_room(producer.waiting, producer.poll, 0)
-    with recount.uncollected():  # as in the ad servers
+    with uncollected():  # as in the ad servers
         cost = _send_all(tape, encoder, producer)
     if producer.failures.count:
         raise RuntimeError(f"Kafka did not confirm everything: {producer.failures.sentences()}")
@@ -261,9 +262,19 @@ def consume_bare(arguments: Arguments) -> Cost:
 
 
 def consume_uncollected(arguments: Arguments) -> Cost:
-    """Do the same without Python's cycle collector, as the recount does."""
-    with recount.uncollected():
+    """Do the same without Python's cycle collector."""
+    with uncollected():
         return _consume_all(arguments)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Switch the cycle collector off: it would scan all records repeatedly, and never find a cycle."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _consume_all(arguments: Arguments) -> Cost:

@@ -72,6 +72,7 @@ class SparkJob:
             "options": {"spark.executorEnv.PYTHONPATH": str(ROOT), **conf},
             "jars": [str(jar) for jar in self._surroundings.jars],
             "java_options": "",
+            "crash_path": str(self._private / "crash"),  # no order is given there
         }
         path = write_privately(self._private / "job.json", msgspec.json.encode(whole).decode())
         self._log.unlink(missing_ok=True)

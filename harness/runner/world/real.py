@@ -70,7 +70,8 @@ class RealWorld:
         self._services = services = Services(spec, manifest, store.logs, starts, settled, schema=self._schema)
         self.engine = engine = self._make_engine()
         self.results = RealResults(spec, manifest, services, engine, store)
-        self.log = RealLog(spec, services, engine, load, store, files=own / "history")
+        private = self._private / "recount"
+        self.log = RealLog(spec, services, engine, load, store, files=own / "history", private=private)
         self.servers = RealServers(
             spec, services, fault=self.fault, engine=engine, results=self.results, log=self.log, load=load
         )

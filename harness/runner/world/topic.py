@@ -101,6 +101,11 @@ class TopicLog:
         self._store.tell("aborted", cells=told)
         return lambda: producer.abort_transaction(TRANSACTION_DEADLINE_S)
 
+    @property
+    def has_more(self) -> bool:
+        """Return whether the log once held more than the topic does."""
+        return bool(self._kept)
+
     def all_records(self, log: Iterable[Columns]) -> Iterable[Columns]:
         """Return all records that the log ever held, in its order."""
         if not self._kept:

@@ -11,20 +11,23 @@ import pytest
 
 from harness.engines import fake
 from harness.evidence import observed
-from harness.evidence.ledger import Expectation
+from harness.evidence.ledger import Expectation, Ledger
 from harness.judging import contradictions
+from harness.judging.facts import facts_of
+from harness.judging.recounted import Recounted, digest_of
 from harness.judging.stored_run import LOG, StoredRun
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
 from harness.selftest.runs import fake_run
 
+NOTHING = Ledger()
 # Its own offsets are all that says how far it came.
 BY_OFFSETS = replace(fake.MANIFEST, evidence="none")
 
 
-def found(store: Store) -> tuple[str, ...]:
+def found(store: Store, log: Ledger = NOTHING) -> tuple[str, ...]:
     run = StoredRun(store)
-    return contradictions.found(run, Expectation(run.observed.counts, run.observed.counts))
+    return contradictions.found(run, Expectation(run.observed.counts, run.observed.counts), log)
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +121,23 @@ def test_a_last_look_that_saw_another_count_is_a_contradiction(store):
 
     (why,) = found(store)
     assert "1 count of observed.parquet differ from the last poll in samples.parquet" in why
+
+
+def test_records_that_were_lost_between_spark_and_the_log_are_a_contradiction(store):
+    """The tasks of Spark compare what they read, and send it here."""
+    run = StoredRun(store)
+    log = facts_of(run).log_ledger
+    right = Recounted.of(run.audit, digest_of(log, run.oracle))
+    store.tell("recount", by="here", answer=None, why="no Spark")
+    assert found(store, log) == ()
+    store.tell("recount", by="spark", answer=right)
+    assert found(store, log) == ()
+    store.tell("recount", by="spark", answer=replace(right, found=right.found + 1, missing=1))
+    store.tell("recount", by="spark", answer=replace(right, cells="another"))
+
+    counts, cells = found(store, log)
+
+    assert f"differ in found, missing: {right.found} and {right.found + 1} (found)" in counts
+    assert "differ in cells" in cells
+    assert facts_of(StoredRun(store)).contradictions == (counts, cells)
+    assert any("no Spark" in note for note in facts_of(StoredRun(store)).notes)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from generators import fleet
-from generators.by_partition import KEY, PARTITION, VALUE, Partition, _as_arrow
+from generators.by_partition import KEY, PARTITION, VALUE, Partition, as_arrow
 from generators.encode import Encoder
 from generators.fleet import Fleet, LoadConfig
 from generators.schedule import Schedule
@@ -103,4 +103,4 @@ def test_values_are_the_same_as_a_column(apart):
             np.concatenate((values.octets, values.octets)), values.begins + np.array([0, 0, 0, 7]), values.lengths
         )
 
-    assert _as_arrow(values).to_pylist() == held
+    assert as_arrow(values).to_pylist() == held

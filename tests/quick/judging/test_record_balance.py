@@ -17,16 +17,20 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_is_what_an_array_of_counts_holds(seed: int):
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_it_is_what_an_array_of_counts_holds(seed: int, tasks: int):
     draws = np.random.default_rng(seed)
     parts = [draws.integers(0, TOTAL, draws.integers(0, 400)) for _ in range(4)]
     instead = draws.choice(TOTAL, 30, replace=False)
     copied = draws.integers(0, TOTAL, 30)
     plain = np.full(TOTAL, -1)
-    balance = RecordBalance(TOTAL)
-    for part in parts:
+    balances = [RecordBalance(TOTAL) for _ in range(tasks)]
+    for number, part in enumerate(parts):
         np.add.at(plain, part, 1)
-        balance.add(part)
+        balances[number % tasks].add(part)
+    balance, *others = balances
+    for other in others:
+        balance.merge(other)
     np.add.at(plain, instead, 1)
     np.add.at(plain, copied, -1)
     balance.plan(instead, copied)
