@@ -11,6 +11,7 @@ import pytest
 from harness.engines.base import Engine, Member, Reached
 from harness.faults import registry
 from harness.faults.base import Fault
+from harness.faults.combine import First, Sequenced
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker, last_words
 from harness.faults.registry import default_fault, parse
 from harness.faults.run_at_poll import Moment
@@ -620,3 +621,11 @@ def test_a_consumer_group_shows_offsets_and_no_batches():
 
     assert [create(f"kill@{moment}", grouped).needs for moment in ("offset=50%", "t>=1s")] == [(), ()]
     assert "commits offsets to a consumer group" in create("kill@batch=3", grouped).needs[0]
+
+
+@pytest.mark.parametrize("plan", [Sequenced, First])
+def test_a_plan_is_busy_while_one_of_its_steps_is(plan):
+    idle, busy = (SimpleNamespace(busy=lambda is_busy=is_busy: is_busy) for is_busy in (False, True))
+
+    assert plan([idle, busy]).busy()
+    assert not plan([idle, idle]).busy()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from harness.evidence.ledger import Ledger
@@ -99,3 +101,21 @@ def test_a_shipped_job_with_a_checkpoint_writes_progress_too(monkeypatch, shippe
     run: Any = SimpleNamespace(store=None, manifest=SimpleNamespace(progress=True, evidence="x", shipped=shipped))
 
     assert len([*contradictions._of_progress(run)]) == said
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "named"),
+    [
+        ([0, 0, 1, 1], [0, 1, 0, 1], []),
+        ([0, 0, 1, 1], [0, 1, 5, 4], ["4", "1"]),
+        ([0, 0, 0, 1], [0, 7, 7, 0], ["7", "0"]),
+        ([0, 1, 1, 0], [0, 1, 2, 3], ["3", "0"]),
+    ],
+)
+def test_a_record_that_lies_before_an_earlier_one_is_named_by_its_place(partition, offset, named):
+    log = pa.table({"partition": partition, "offset": offset})
+    run: Any = SimpleNamespace(unread=(), store=SimpleNamespace(history=lambda _: iter(())), log=log)
+
+    assert [re.findall(r"(?:offset|partition) (\d+)", said) for said in contradictions._of_places(run)] == (
+        [named] if named else []
+    )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.registry import parse
-from harness.measuring import recovery, watched
+from harness.measuring import exposure, recovery, rework, watched
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Recovery
@@ -576,3 +576,63 @@ def test_changes_are_dated_from_the_load_start_and_those_of_closing_events_left_
 
     assert seen(3) == ([2.0, 3.0], [2.0, 3.0], {0.0: 2.0, 10.0: 3.0})
     assert seen(0) == ([], [], {})
+
+
+def test_wrong_values_before_and_after_a_change_of_the_question_are_joined(monkeypatch):
+    """Each until or from the moment of the change."""
+    number = {"old": 1, "new": 2}
+
+    def shown(found: str, from_us: float = 0, until_us: float = np.inf) -> Exposure:
+        return Exposure(np.array([number[found]]), np.array([from_us]), np.array([until_us]))
+
+    monkeypatch.setattr(exposure, "_shown", shown)
+    monkeypatch.setattr(exposure.evidence, "collect", lambda _: "old")
+    monkeypatch.setattr(exposure.evidence, "collect_by", lambda *_: "new")
+    change = SimpleNamespace(landed_ms=7, restored=True)
+    run: Any = SimpleNamespace(change=change, question=object(), countable=object(), countable_anew=object())
+    joined = exposure.exposure(run)
+
+    assert (joined.cell.tolist(), joined.from_s.tolist(), joined.to_s.tolist()) == ([1, 2], [0, 7000], [7000, np.inf])
+    unchanged: Any = SimpleNamespace(change=None, question=None, countable_anew=None)
+    assert exposure.exposure(unchanged).to_s.tolist() == [np.inf]
+
+
+PARTS = [("engine", 1000, 1.0), ("engine", 3000, 5.0), ("python workers", 3000, 2.0), ("kafka", 1000, 9.0)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "used_s"), [(PARTS, [2.0, 14.0]), (PARTS[-1:], None), ([], None)], ids=["seen", "others", "none"]
+)
+def test_the_cpu_time_of_an_engine_is_that_of_all_of_its_parts(monkeypatch, parts, used_s):
+    rows = [dict(zip(("part", "at_ms", "cpu_user_s"), each, strict=True)) for each in parts]
+    columns = {"part": pa.string(), "at_ms": pa.int64(), "cpu_user_s": pa.float64(), "cpu_system_s": pa.float64()}
+    table = pa.Table.from_pylist([{**row, "cpu_system_s": row["cpu_user_s"]} for row in rows], pa.schema(columns))
+    monkeypatch.setattr(rework, "resources_of", lambda _: table)
+    run: Any = None
+    found = rework.cpu_use(run, 1000)
+
+    assert (found and (found.at_s.tolist(), found.used_s.tolist())) == (used_s and ([0.0, 2.0], used_s))
+    monkeypatch.setattr(rework, "resources_of", lambda _: None)
+    assert rework.cpu_use(run, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("master", "on_spark", "logs", "lost"),
+    [
+        ("cluster[2]", True, 2, 2),
+        ("cluster[2]", True, 0, None),
+        ("cluster[2]", False, 2, None),
+        ("local[*]", True, 2, None),
+    ],
+)
+def test_lost_tasks_are_counted_in_the_logs_of_all_drivers_of_a_cluster(tmp_path, master, on_spark, logs, lost):
+    for number in range(logs):
+        line = "Lost task 1.0 in stage 9.0 (TID 31) (host executor 1): ExecutorLostFailure\n"
+        (tmp_path / f"engine-{number}.log").write_text(line)
+    run: Any = SimpleNamespace(
+        store=SimpleNamespace(logs=tmp_path),
+        spec=SimpleNamespace(master=master),
+        manifest=SimpleNamespace(on_spark=on_spark),
+    )
+
+    assert rework.tasks_lost(run) == lost
