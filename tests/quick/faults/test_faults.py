@@ -540,6 +540,7 @@ def test_a_strike_without_effect_has_not_landed_and_is_undone():
         fault.poll(moment(engine, now_ms, 1))
 
     assert not report_of(fault).landed
+    assert report_of(fault).landed_ms == 0
     assert "no effect was seen" in report_of(fault).proof
     assert strike.story == ["inject", "heal"]
 
@@ -629,3 +630,15 @@ def test_a_plan_is_busy_while_one_of_its_steps_is(plan):
 
     assert plan([idle, busy]).busy()
     assert not plan([idle, idle]).busy()
+
+
+def test_any_is_over_when_the_chosen_one_is():
+    waiting = SimpleNamespace(poll=lambda _: None, over=lambda: False, settled=lambda: True)
+    chosen = SimpleNamespace(poll=lambda _: None, over=lambda: chosen.ended, settled=lambda: False, ended=False)
+    first = First(cast(Any, [waiting, chosen]))
+    assert not first.over()
+    first.poll(moment(ScriptedEngine()))
+    assert not first.over()
+    chosen.ended = True
+
+    assert first.over()

@@ -250,3 +250,24 @@ def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatc
     assert found.expectation.may == found.expectation.must == right[means]
     assert found.change
     assert found.change.others == {"ignored": Ledger(totals(old)), "partial": right[CutoverRule.ANEW]}
+
+
+def test_what_is_known_of_each_event_stays_with_it_when_two_questions_events_are_merged():
+    """Each mask is another one, and says of an event whether its number is in it."""
+    odd = {"permitted": (0, 3), "dropped": (1, 4), "counted_before": (2, 4)}
+
+    def part(offsets: list[int], exact: bool) -> Countable:
+        offset = np.array(offsets, dtype=np.int64)
+        masks = {name: np.isin(offset, numbers) for name, numbers in odd.items()}
+        found = LogEvents(np.zeros(len(offset), dtype=np.int16), offset, offset, offset, offset, offset)
+        return Countable(found, batch=offset + 100, exact=exact, **masks)
+
+    both = changed._together(part([1, 4], True), part([0, 2, 3], True))
+
+    assert both.events.id.tolist() == [0, 1, 2, 3, 4]
+    assert both.batch.tolist() == [100, 101, 102, 103, 104]
+    assert {name: np.flatnonzero(getattr(both, name)).tolist() for name in odd} == {
+        name: list(numbers) for name, numbers in odd.items()
+    }
+    assert both.exact
+    assert not changed._together(part([1], True), part([0], False)).exact

@@ -843,3 +843,25 @@ def test_a_batch_that_differs_from_the_stream_s_input_says_how_many_it_lacks_and
     found = result("backfill", planted._backfill({FIRST: -1, LAST: 2}))
 
     assert found.sentence.startswith("the batch counts 1 too few and 2 too many in 2 cells")
+
+
+def test_the_count_that_went_back_furthest_is_shown_first():
+    shallow, deep = cell(1, EPOCH_MS), cell(2, EPOCH_MS)
+    most = {code: HONEST.log_ledger.count(code) for code in (shallow, deep)}
+    counts = np.array([most[shallow], most[shallow] - 1, most[deep], 1])
+    at_us = (EPOCH_MS + 20_000 + np.array([0, 1000, 2000, 3000])) * 1000
+    looks = Watched(at_us, np.array([shallow, shallow, deep, deep]), counts, longest_gap_ms=50.0)
+    found = result("non-monotonic", case(watched=looks))
+
+    assert most[deep] > 2
+    assert [witness.seen for witness in found.witnesses] == ["1", str(most[shallow] - 1)]
+
+
+@pytest.mark.parametrize(
+    ("closes_ms", "shaken", "line"),
+    [(10, (), 1), (10, (1,), 3), (10, (0,), 1), (13, (1,), 3), (14, (3,), 4), (21, (1,), 5)],
+)
+def test_a_window_that_a_shaken_line_closed_is_closed_by_the_next_line_that_does(closes_ms, shaken, line):
+    newest_ms = np.array([[0, 12, 5, 14, 20], [0, 11, 5, 15, 20]])
+
+    assert stale._closed_again(newest_ms, np.array([closes_ms]), frozenset(shaken)).tolist() == [line]

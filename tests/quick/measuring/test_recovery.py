@@ -21,6 +21,7 @@ from harness.measuring.recovery import recover
 from harness.measuring.rework import CpuUse, records_again
 from harness.measuring.watched import Watched
 from harness.model import Batch, BatchLog, FaultReport, FaultSpec
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.sections.recovery import rows
 
 LOAD_S, END_S = 60.0, 65.0
@@ -576,6 +577,18 @@ def test_changes_are_dated_from_the_load_start_and_those_of_closing_events_left_
 
     assert seen(3) == ([2.0, 3.0], [2.0, 3.0], {0.0: 2.0, 10.0: 3.0})
     assert seen(0) == ([], [], {})
+
+
+def test_a_run_whose_results_were_not_polled_has_no_changes():
+    class Unpolled:
+        @property
+        def samples(self) -> Any:
+            raise MissingEvidence("no samples")
+
+    run: Any = Unpolled()
+    changes_s, since_s, windows = watched._seen(run, 1000, 20.0)
+
+    assert (len(changes_s), len(since_s), windows) == (0, 0, {})
 
 
 def test_wrong_values_before_and_after_a_change_of_the_question_are_joined(monkeypatch):
