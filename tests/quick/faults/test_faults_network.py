@@ -9,11 +9,12 @@ import pytest
 
 from harness.faults import network, registry
 from harness.faults.base import Fault
+from harness.faults.network import Slowed
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, FaultReport, SinkClaim, UsageError
 from harness.services.ping import Answered, complete, question
-from harness.services.proxy import CHUNK_BYTES, Statistics, Toxic
+from harness.services.proxy import CHUNK_BYTES, SIDES, Statistics, Toxic
 from tests.quick.cases import SPEC
 
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "exactly-once"),))
@@ -110,6 +111,13 @@ def test_what_a_toxic_costs_at_least():
     assert Toxic(slice_bytes=100, gap_ms=2).least_ms(1000) == pytest.approx(18)
     assert Toxic(kbps=8, slice_bytes=5, gap_ms=1).least_ms(100) == pytest.approx(95)
     assert Toxic().piece_bytes() == CHUNK_BYTES
+
+
+def test_a_probe_of_a_link_that_cuts_answers_into_pieces_is_long_enough_to_be_measured():
+    toxic = Toxic(slice_bytes=100, gap_ms=2)
+    strike = Slowed("redis", SIDES, toxic, 1000.0, "sliced")
+
+    assert toxic.least_ms(strike._size_bytes) == pytest.approx(78)
 
 
 def test_only_what_a_plan_names_is_led_through_a_proxy():
