@@ -221,3 +221,17 @@ def test_results_that_change_much_more_often_than_commits_and_before_them_were_n
     assert not progress_curve.seen_before_told(curve(at_s, 100.0 * at_s), often)  # a commit for each change
     assert not progress_curve.seen_before_told(commits, curve(at_s + 5.0, 50.0 * at_s))  # what was told before
     assert not progress_curve.seen_before_told(commits, curve(at_s[:6], 100.0 * at_s[:6]))  # too seldom
+
+
+def test_the_times_of_a_run_are_unknown_if_its_begin_or_its_end_is(tmp_path):
+    begun, ended, both = (Store.create(tmp_path, name) for name in ("begun", "ended", "both"))
+    for store in (begun, both):
+        store.tell("begin")
+    for store in (ended, both):
+        store.tell("engine")
+
+    assert progress_curve.span_ms(begun) is None
+    assert progress_curve.span_ms(ended) is None
+    span = progress_curve.span_ms(both)
+    assert span
+    assert span[0] < span[1]

@@ -44,14 +44,14 @@ def test_servers_wait_for_the_load_start_and_read_it_once(servers):
 
 
 def test_a_record_that_failed_is_missing_in_the_slice_that_holds_its_slot(servers):
-    columns = {"server": [0, 0, 1], "slot_lo": [0, 5, 0], "slot_hi": [5, 8, 4]}
+    columns = {"server": [0, 1, 0], "slot_lo": [5, 0, 0], "slot_hi": [8, 4, 5]}
     failed = {(0, 0): 1, (0, 5): 2, (0, 7): 1, (0, 8): 5, (1, 3): 1, (1, 4): 5}
     for (server, slot), count in failed.items():
         for _ in range(count):
             servers.producer.failures.add(b"%012x" % (server << INDEX_BITS | slot), "timed out")
 
     found: Any = servers._failed_per_slice({name: np.array(values) for name, values in columns.items()})
-    assert found.tolist() == [1, 3, 1]
+    assert found.tolist() == [3, 1, 1]
 
 
 def test_a_load_raises_the_priority_of_its_own_thread_alone(monkeypatch):
