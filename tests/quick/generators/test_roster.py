@@ -106,6 +106,9 @@ def test_all_have_to_be_there():
     roster.connects("b", 0)
     roster.introduces("b", "host-1", OURS)
     assert (roster.hosts, roster.all_prepared) == (["host-1", "host-1"], False)
+    roster.prepares("b", Offset(5, 1), -10)
+    assert roster.all_prepared
+    assert (roster.workers["b"].begin, roster.workers["b"].nice) == (Offset(5, 1), -10)
 
 
 def test_the_counts_of_all_workers_are_summed_and_the_longest_pause_is_that_of_one():

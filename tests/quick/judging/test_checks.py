@@ -572,6 +572,18 @@ def test_the_events_of_a_wrong_cell_are_those_that_no_seam_explains():
     assert not wrong_events(HONEST).any()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_wrong_events_of_a_seam_are_the_records_that_it_explains(sign):
+    """Its first record behind the files of each partition, counted twice or passed over."""
+    log = HONEST.events
+    rows = (log.offset == 75) & np.isin(log.partition, (0, 1))
+    error = Ledger({int(code): sign * int((log.cell[rows] == code).sum()) for code in np.unique(log.cell[rows])})
+    wrong = case(seam=FileSeam((75, 75), (75, 75)), observed=Observed(HONEST.log_ledger + error, ()))
+
+    assert rows.sum() == 2
+    assert (wrong_events(wrong) == rows).all()
+
+
 def test_a_batch_that_has_too_many_by_what_it_had_written_when_it_was_killed_adds_to_what_it_finds():
     code = min(HONEST.log_ledger)
     adds = "so it adds to the results that it finds"
