@@ -271,3 +271,37 @@ def test_what_is_known_of_each_event_stays_with_it_when_two_questions_events_are
     }
     assert both.exact
     assert not changed._together(part([1], True), part([0], False)).exact
+
+
+def test_after_a_change_the_cells_of_both_questions_are_compared(monkeypatch):
+    """By the tape as by the log, those of the new one are added to those of the old one."""
+    ledgers = {name: Ledger({number: number}) for number, name in enumerate(("planned", "asked", "old", "new"), 1)}
+    judged = SimpleNamespace(fold=lambda _oracle, *choices: [ledgers["old"]] * len(choices))
+    parts = {
+        "by_the_tape": ledgers["planned"],
+        "_asked_of_tape": ledgers["asked"],
+        "folded": ledgers["new"],
+        "_judged": judged,
+        "_changed": (SimpleNamespace(exact=True), None),
+        "_expected": None,
+        "_unread": None,
+    }
+    for name, part in parts.items():
+        monkeypatch.setattr(facts, name, lambda *_, part=part: part)
+    run: Any = SimpleNamespace(
+        oracle=None,
+        spec=SimpleNamespace(time="event"),
+        in_totals=False,
+        claim=SimpleNamespace(late="keep"),
+        question="by ad",
+        countable_anew=SimpleNamespace(events=None),
+    )
+    log: Any = None
+    counted: Any = SimpleNamespace(parts=None, exact=True, whole=None)
+    found = facts._compared(run, log, counted)
+
+    assert found.tape == ledgers["planned"] + ledgers["asked"]
+    assert found.log == ledgers["old"] + ledgers["new"]
+    assert found.oracle == "by ad"
+    run.question = None
+    assert facts._compared(run, log, counted).log == ledgers["old"]

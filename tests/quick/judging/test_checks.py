@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
+from harness.evidence.observed import AfterStop, Glitch, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, explained, meanwhile, stale
@@ -877,3 +877,11 @@ def test_a_window_that_a_shaken_line_closed_is_closed_by_the_next_line_that_does
     newest_ms = np.array([[0, 12, 5, 14, 20], [0, 11, 5, 15, 20]])
 
     assert stale._closed_again(newest_ms, np.array([closes_ms]), frozenset(shaken)).tolist() == [line]
+
+
+@pytest.mark.parametrize("until_us", [EPOCH_MS * 1000 + 9_000_500, None])
+def test_a_value_that_was_seen_for_a_while_is_dated_in_milliseconds(until_us):
+    glitch = Glitch("a key", "text", EPOCH_MS * 1000 + 7_000_500, until_us)
+    seen = HONEST.glimpsed(glitch, "a count")
+
+    assert (seen.from_ms, seen.until_ms) == (EPOCH_MS + 7_000, until_us and EPOCH_MS + 9_000)

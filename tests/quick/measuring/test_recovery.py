@@ -649,3 +649,14 @@ def test_lost_tasks_are_counted_in_the_logs_of_all_drivers_of_a_cluster(tmp_path
     )
 
     assert rework.tasks_lost(run) == lost
+
+
+def test_what_happens_at_the_very_end_of_a_stretch_or_of_the_old_process_belongs_to_it():
+    (fault,) = recover(KILLED)
+    stopped = replace(KILLED, stops_s=(fault.until_s,))
+    assert "loud_stop_s" in only(stopped).quantities
+    assert "loud_stop_s" not in only(replace(KILLED, stops_s=(fault.until_s + 0.1,))).quantities
+
+    stretch: Any = SimpleNamespace(landed_s=LANDED_S)
+    run = replace(KILLED, changes_s=np.array([21.0, 22.0, 23.0]), since_s=np.array([20.4, LANDED_S, 22.5]), windows={})
+    assert recovery._of_the_new(run, stretch, BACK_S).tolist() == [22.0, 23.0]
