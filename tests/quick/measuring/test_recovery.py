@@ -660,3 +660,5 @@ def test_what_happens_at_the_very_end_of_a_stretch_or_of_the_old_process_belongs
     stretch: Any = SimpleNamespace(landed_s=LANDED_S)
     run = replace(KILLED, changes_s=np.array([21.0, 22.0, 23.0]), since_s=np.array([20.4, LANDED_S, 22.5]), windows={})
     assert recovery._of_the_new(run, stretch, BACK_S).tolist() == [22.0, 23.0]
+    whole = recovery._Stretch(STRUCK_S, LANDED_S, None, END_S, STRUCK_S, last=True)
+    assert whole.inside(np.array([19.9, STRUCK_S, END_S, 65.1])).tolist() == [STRUCK_S, END_S]
