@@ -642,3 +642,14 @@ def test_any_is_over_when_the_chosen_one_is():
     chosen.ended = True
 
     assert first.over()
+
+
+@pytest.mark.parametrize(("patience", "struck_for_ms"), [(1.0, 1000), (4.0, 4000)])
+def test_an_effect_is_waited_for_longer_on_a_slow_machine(patience, struck_for_ms):
+    strike = Scripted()
+    strike.land_within_ms = 1000.0
+    fault = Struck(FaultSpec("scripted", "scripted", When()), strike, patience)
+    engine = ScriptedEngine()
+    for now_ms, story in ((1, ["inject"]), (struck_for_ms + 1, ["inject"]), (struck_for_ms + 2, ["inject", "heal"])):
+        fault.poll(moment(engine, now_ms, 1))
+        assert strike.story[:2] == story
