@@ -235,3 +235,11 @@ def test_the_times_of_a_run_are_unknown_if_its_begin_or_its_end_is(tmp_path):
     span = progress_curve.span_ms(both)
     assert span
     assert span[0] < span[1]
+
+
+def test_the_value_of_each_moment_is_the_newest_one_that_was_known():
+    known = progress_curve.last_known(np.array([1.0, 3.0]), np.array([10.0, 30.0]), np.array([0.9, 1.0, 2.0, 3.0, 9.0]))
+
+    assert np.isnan(known[0])
+    assert known[1:].tolist() == [10.0, 10.0, 30.0, 30.0]
+    assert progress_curve.last_known(np.empty(0), np.empty(0), np.zeros(2), 5.0).tolist() == [5.0, 5.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -223,6 +224,8 @@ def test_a_black_hole_lands_when_nothing_came_back_and_bytes_of_the_engine_are_g
     healed = scene.poll(fault)
 
     assert landed.landed
+    (silent_s,) = re.findall(r"no answer for ([\d.]+) s", landed.proof)
+    assert 1.0 < float(silent_s) < 5.0
     assert "1,000 bytes of the engine are gone; 1 connection of it still open" in landed.proof
     assert healed.healed
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from harness.engines.base import Member, Reached
 from harness.faults.base import Context, Fault
-from harness.faults.members import is_driver_jvm, is_executor, is_python_worker
+from harness.faults.members import SLOW_MS, is_driver_jvm, is_executor, is_python_worker
 from harness.faults.process import KINDS
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
@@ -124,6 +125,12 @@ def test_stop_asks_the_driver_alone_and_restarts_what_has_ended():
     assert (report.landed, report.healed) == (True, True)
     assert "exit code 0, a clean stop" in report.proof
     assert "from 300 to 400 records" in report.proof
+
+
+def test_a_restart_has_the_time_that_the_manifest_gives_a_start():
+    fault: Any = create("stop@now", replace(MANIFEST, ready_s=90.0))
+
+    assert fault._strike.heal_within_ms == 90_000 + SLOW_MS
 
 
 def test_an_end_in_disorder_is_told():

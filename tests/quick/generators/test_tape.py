@@ -173,6 +173,15 @@ def test_a_preview_says_of_each_bar_up_to_which_age_it_goes():
     assert np.cumsum([bar.events for bar in found.lateness]).tolist() == reached
 
 
+def test_an_event_is_behind_the_watermark_if_it_is_older_than_a_window_and_the_watermark_s_delay():
+    age_ms = np.concatenate([block.intended_us // 1000 - block.event_time_rel_ms for block in Tape(SPEC).blocks()])
+    limit_ms = int(np.sort(age_ms)[-len(age_ms) // 10])
+    found = preview(replace(RUN, tape=SPEC, window_ms=500, watermark_ms=limit_ms - 500))
+
+    assert limit_ms > 500
+    assert found.behind_watermark == int((age_ms > limit_ms).sum()) < int((age_ms >= limit_ms).sum())
+
+
 def test_the_label_of_a_bar_names_its_bounds():
     bounds = [(None, -1), (-1, 0), (0, 10), (1_000, 2_000), (60_000, None)]
     labels = [previews._label(low_ms, high_ms) for low_ms, high_ms in bounds]
