@@ -231,14 +231,14 @@ def test_a_share_may_be_all_of_it():
 
 
 def test_a_burst_lands_by_what_arrives_between_two_polls(monkeypatch):
-    """The first of them is when records in transit have arrived."""
-    ends = {0: 100, 1: 100}
+    """The first of them is when records in transit have arrived. What lay in the topic before the load is no load."""
+    ends = {0: 150, 1: 150}
     monkeypatch.setattr(inputs, "end_offsets", lambda *_: dict(ends))
     field: Any = SimpleNamespace(kafka_address=KafkaAddress("nowhere"), topic="topic")
     burst = strike(Burst, "input-burst(times=5, for=8s)")
 
     def at(now_ms: int) -> Any:
-        return SimpleNamespace(now_ms=now_ms, epoch_ms=0, before=0, field=field)
+        return SimpleNamespace(now_ms=now_ms, epoch_ms=0, before=100, field=field)
 
     burst.inject(at(2000))  # 100 a second until now
     assert [burst.landed(at(now_ms)) for now_ms in (2499, 2500)] == ["", ""]
