@@ -269,6 +269,17 @@ def test_a_killed_task_is_proved_by_the_log_of_spark_and_by_its_later_attempt():
     assert "a later attempt of the same task succeeded; it went on from 300 to 400" in report_of(fault).proof
 
 
+def test_a_task_that_is_not_killed_in_time_has_not_landed():
+    context = Context(SPEC_ON_CLUSTER, replace(ON_CLUSTER, shipped=True), CLAIM)
+    spark, fault = engine(), FAULTS["kill-task"].make(parse("kill-task@now"), context)
+    for second in range(600):
+        at(fault, spark, second * 1000)
+
+    assert fault.over()
+    assert not report_of(fault).landed
+    assert spark.story == ["arm task 0", "disarm"]
+
+
 def test_a_task_that_is_not_run_again_is_no_recovery():
     context = Context(SPEC_ON_CLUSTER, replace(ON_CLUSTER, shipped=True), CLAIM)
     spark, fault = engine(words=(LOST_TASK,)), FAULTS["kill-task"].make(parse("kill-task@now"), context)
@@ -384,6 +395,7 @@ def test_a_crash_loop_kills_what_comes_back_and_what_takes_too_long():
 
     report = report_of(fault)
     assert (spark.story.count("restart"), report.healed) == (3, True)
+    assert "killed, and nothing is left" in report.proof  # as the engine reports it
     assert "during its work; 1.0 s after its restart, going on; 4.0 s after its restart" in report.proof
     assert "from 400 to 500" in report.proof
 

@@ -89,6 +89,16 @@ def test_a_burst_raises_the_rate_and_nothing_else(at_s):
     assert profile.duration_ms == 20_000
 
 
+@pytest.mark.parametrize(("servers", "allowed"), [(1, True), (3, True), (4, False)])
+def test_at_least_one_server_falls_silent_and_one_keeps_sending(servers, allowed):
+    text = f"input-silent(servers={servers}, for=4s)@t>=8s"
+    if allowed:
+        assert [spell.servers for spell in after(text).spells] == [servers]
+    else:
+        with pytest.raises(UsageError, match="from 1 to 3"):
+            after(text)
+
+
 def test_servers_that_fall_silent_are_those_of_the_dials():
     dials = replace(SPEC, disorder=Disorder(silent_servers=2, silent_start_ms=4000, silent_ms=3000))
     spell = after("input-silent(servers=2, for=3s)@t>=4s")

@@ -658,6 +658,8 @@ def test_what_happens_at_the_very_end_of_a_stretch_or_of_the_old_process_belongs
     assert "loud_stop_s" not in only(replace(KILLED, stops_s=(fault.until_s + 0.1,))).quantities
 
     stretch: Any = SimpleNamespace(landed_s=LANDED_S)
+    stops = replace(KILLED, changes_s=np.array([26.0, 28.0]), since_s=np.array([26.0, 28.0]), windows={})
+    assert recovery._of_the_new(replace(stops, stops_s=(BACK_S,)), stretch, BACK_S).tolist() == [28.0]
     run = replace(KILLED, changes_s=np.array([21.0, 22.0, 23.0]), since_s=np.array([20.4, LANDED_S, 22.5]), windows={})
     assert recovery._of_the_new(run, stretch, BACK_S).tolist() == [22.0, 23.0]
     whole = recovery._Stretch(STRUCK_S, LANDED_S, None, END_S, STRUCK_S, last=True)
