@@ -16,7 +16,7 @@ from harness.faults.registry import parse
 from harness.measuring import exposure, recovery, rework, watched
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
 from harness.measuring.latency.visibility import Samples
-from harness.measuring.measurement import Lack, Recovery
+from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.measuring.recovery import recover
 from harness.measuring.rework import CpuUse, records_again
 from harness.measuring.watched import Watched
@@ -664,3 +664,13 @@ def test_what_happens_at_the_very_end_of_a_stretch_or_of_the_old_process_belongs
     assert recovery._of_the_new(run, stretch, BACK_S).tolist() == [22.0, 23.0]
     whole = recovery._Stretch(STRUCK_S, LANDED_S, None, END_S, STRUCK_S, last=True)
     assert whole.inside(np.array([19.9, STRUCK_S, END_S, 65.1])).tolist() == [STRUCK_S, END_S]
+
+
+@pytest.mark.parametrize("name", recovery.WORDS)
+def test_each_quantity_is_a_row_with_its_label_and_unit(name):
+    found = Recovery("kill@now", STRUCK_S, LANDED_S, END_S, {name: Quantity(2.0)})
+    ((label, value, _, _),) = rows(found)
+
+    assert label
+    assert value.startswith("2")
+    assert len(value.split()) == 2
