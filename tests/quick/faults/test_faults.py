@@ -634,7 +634,8 @@ def test_a_plan_is_busy_while_one_of_its_steps_is(plan):
 
 def test_any_is_over_when_the_chosen_one_is():
     waiting = SimpleNamespace(poll=lambda _: None, over=lambda: False, settled=lambda: True)
-    chosen = SimpleNamespace(poll=lambda _: None, over=lambda: chosen.ended, settled=lambda: False, ended=False)
+    chosen: Any = SimpleNamespace(poll=lambda _: None, settled=lambda: False, ended=False)
+    chosen.over = lambda: chosen.ended
     first = First(cast(Any, [waiting, chosen]))
     assert not first.over()
     first.poll(moment(ScriptedEngine()))

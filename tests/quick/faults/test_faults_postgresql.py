@@ -92,7 +92,9 @@ def test_a_lock_is_there_and_gone_by_the_list_of_the_server(server, listed, land
 
 def deadlock(*, granted: bool) -> tuple[Deadlock, Any]:
     """Ours has asked for the table, and was answered."""
-    fault, ours = Deadlock("t"), SimpleNamespace(closed=False, close=lambda: setattr(ours, "closed", True))
+    fault = Deadlock("t")
+    ours: Any = SimpleNamespace(closed=False)
+    ours.close = lambda: setattr(ours, "closed", True)
     fault._ours, fault._granted, fault._before = ours, granted, 3
     fault._lock = SimpleNamespace(is_alive=lambda: False)  # type: ignore[assignment]
     return fault, ours

@@ -192,7 +192,8 @@ def test_a_vacuum_has_landed_when_a_data_file_is_gone(monkeypatch):
             files.difference_update(going)
 
     monkeypatch.setitem(sys.modules, "deltalake", SimpleNamespace(DeltaTable=DeltaTable))
-    monkeypatch.setitem(table.LOGS, "delta", lambda _: SimpleNamespace(data_files=lambda: set(files)))
+    logs: Any = LOGS
+    monkeypatch.setitem(logs, "delta", lambda _: SimpleNamespace(data_files=lambda: set(files)))
     vacuum = table.Vacuum("delta", "lite")
     assert vacuum.work(Path("counts")) == ""
     going.append("part-1")

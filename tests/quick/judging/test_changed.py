@@ -298,7 +298,7 @@ def test_after_a_change_the_cells_of_both_questions_are_compared(monkeypatch):
     )
     log: Any = None
     counted: Any = SimpleNamespace(parts=None, exact=True, whole=None)
-    found = facts._compared(run, log, counted)
+    found: Any = facts._compared(run, log, counted)
 
     assert found.tape == ledgers["planned"] + ledgers["asked"]
     assert found.log == ledgers["old"] + ledgers["new"]

@@ -14,7 +14,7 @@ import pytest
 
 from generators.profiles import PROFILES
 from generators.tape import offered_by
-from harness.measuring import bursting
+from harness.measuring import backlog_catch_up, bursting
 from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
 from harness.measuring.latency.ways import Raw, Raws
 from harness.measuring.measurement import Lack, Quantity
@@ -271,7 +271,7 @@ def test_the_latency_of_each_second_is_known_if_any_was_measured(monkeypatch, ro
     for name, part in parts.items():
         monkeypatch.setattr(bursting, name, lambda _, part=part: part)
     monkeypatch.setattr(bursting, "_table", lambda *_: None)
-    monkeypatch.setattr(bursting.backlog_catch_up, "to_do", lambda _lines, seconds: np.zeros(seconds))
+    monkeypatch.setattr(backlog_catch_up, "to_do", lambda _lines, seconds: np.zeros(seconds))
     tape = SimpleNamespace(load_ms=60_500)
     run: Any = SimpleNamespace(spec=SimpleNamespace(tape=tape), epoch_ms=1000, store=None)
     found = bursting.seen(run, None if rows is None else table.slice(0, rows))

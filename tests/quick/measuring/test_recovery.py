@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.faults.registry import parse
 from harness.measuring import exposure, recovery, rework, watched
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
+from harness.measuring.latency import evidence
 from harness.measuring.latency.visibility import Samples
 from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.measuring.recovery import recover
@@ -599,8 +600,8 @@ def test_wrong_values_before_and_after_a_change_of_the_question_are_joined(monke
         return Exposure(np.array([number[found]]), np.array([from_us]), np.array([until_us]))
 
     monkeypatch.setattr(exposure, "_shown", shown)
-    monkeypatch.setattr(exposure.evidence, "collect", lambda _: "old")
-    monkeypatch.setattr(exposure.evidence, "collect_by", lambda *_: "new")
+    monkeypatch.setattr(evidence, "collect", lambda _: "old")
+    monkeypatch.setattr(evidence, "collect_by", lambda *_: "new")
     change = SimpleNamespace(landed_ms=7, restored=True)
     run: Any = SimpleNamespace(change=change, question=object(), countable=object(), countable_anew=object())
     joined = exposure.exposure(run)
