@@ -207,3 +207,39 @@ def test_counts_that_grow_in_the_results_are_a_curve_of_records():
 
     assert found
     assert (found.at_s.tolist(), found.total.tolist()) == ([1.0, 2.0, 3.0], [10.0, 30.0, 50.0])
+
+
+def test_results_that_change_much_more_often_than_commits_and_before_them_were_not_written_by_them():
+    at_s = np.arange(0.5, 10.5, 0.5)
+
+    def curve(at_s: np.ndarray, total: np.ndarray) -> Curve:
+        return Curve(at_s, total, np.zeros(len(at_s)))
+
+    commits = curve(np.array([5.0, 10.0]), np.array([500.0, 1000.0]))
+    often = curve(at_s[:10], np.full(10, 100.0) * at_s[:10])
+    assert progress_curve.seen_before_told(commits, often)
+    assert not progress_curve.seen_before_told(curve(at_s, 100.0 * at_s), often)  # a commit for each change
+    assert not progress_curve.seen_before_told(commits, curve(at_s + 5.0, 50.0 * at_s))  # what was told before
+    assert not progress_curve.seen_before_told(commits, curve(at_s[:6], 100.0 * at_s[:6]))  # too seldom
+
+
+def test_the_times_of_a_run_are_unknown_if_its_begin_or_its_end_is(tmp_path):
+    begun, ended, both = (Store.create(tmp_path, name) for name in ("begun", "ended", "both"))
+    for store in (begun, both):
+        store.tell("begin")
+    for store in (ended, both):
+        store.tell("engine")
+
+    assert progress_curve.span_ms(begun) is None
+    assert progress_curve.span_ms(ended) is None
+    span = progress_curve.span_ms(both)
+    assert span
+    assert span[0] < span[1]
+
+
+def test_the_value_of_each_moment_is_the_newest_one_that_was_known():
+    known = progress_curve.last_known(np.array([1.0, 3.0]), np.array([10.0, 30.0]), np.array([0.9, 1.0, 2.0, 3.0, 9.0]))
+
+    assert np.isnan(known[0])
+    assert known[1:].tolist() == [10.0, 10.0, 30.0, 30.0]
+    assert progress_curve.last_known(np.empty(0), np.empty(0), np.zeros(2), 5.0).tolist() == [5.0, 5.0]

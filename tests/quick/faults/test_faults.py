@@ -11,6 +11,7 @@ import pytest
 from harness.engines.base import Engine, Member, Reached
 from harness.faults import registry
 from harness.faults.base import Fault
+from harness.faults.combine import First, Sequenced
 from harness.faults.members import is_driver_jvm, is_executor, is_python_worker, last_words
 from harness.faults.registry import default_fault, parse
 from harness.faults.run_at_poll import Moment
@@ -539,6 +540,7 @@ def test_a_strike_without_effect_has_not_landed_and_is_undone():
         fault.poll(moment(engine, now_ms, 1))
 
     assert not report_of(fault).landed
+    assert report_of(fault).landed_ms == 0
     assert "no effect was seen" in report_of(fault).proof
     assert strike.story == ["inject", "heal"]
 
@@ -620,3 +622,35 @@ def test_a_consumer_group_shows_offsets_and_no_batches():
 
     assert [create(f"kill@{moment}", grouped).needs for moment in ("offset=50%", "t>=1s")] == [(), ()]
     assert "commits offsets to a consumer group" in create("kill@batch=3", grouped).needs[0]
+
+
+@pytest.mark.parametrize("plan", [Sequenced, First])
+def test_a_plan_is_busy_while_one_of_its_steps_is(plan):
+    idle, busy = (SimpleNamespace(busy=lambda is_busy=is_busy: is_busy) for is_busy in (False, True))
+
+    assert plan([idle, busy]).busy()
+    assert not plan([idle, idle]).busy()
+
+
+def test_any_is_over_when_the_chosen_one_is():
+    waiting = SimpleNamespace(poll=lambda _: None, over=lambda: False, settled=lambda: True)
+    chosen: Any = SimpleNamespace(poll=lambda _: None, settled=lambda: False, ended=False)
+    chosen.over = lambda: chosen.ended
+    first = First(cast(Any, [waiting, chosen]))
+    assert not first.over()
+    first.poll(moment(ScriptedEngine()))
+    assert not first.over()
+    chosen.ended = True
+
+    assert first.over()
+
+
+@pytest.mark.parametrize(("patience", "struck_for_ms"), [(1.0, 1000), (4.0, 4000)])
+def test_an_effect_is_waited_for_longer_on_a_slow_machine(patience, struck_for_ms):
+    strike = Scripted()
+    strike.land_within_ms = 1000.0
+    fault = Struck(FaultSpec("scripted", "scripted", When()), strike, patience)
+    engine = ScriptedEngine()
+    for now_ms, story in ((1, ["inject"]), (struck_for_ms + 1, ["inject"]), (struck_for_ms + 2, ["inject", "heal"])):
+        fault.poll(moment(engine, now_ms, 1))
+        assert strike.story[:2] == story

@@ -296,6 +296,17 @@ def test_damage_that_is_borne_for_some_batches_or_to_the_end_is_left_as_it_is(sp
     assert "stopped loudly" not in report_of(fault).proof
 
 
+@pytest.mark.parametrize(("batches", "reachable"), [(3, True), (2, False)])
+def test_a_checkpoint_is_edited_from_its_second_commit_on(tmp_path, batches, reachable):
+    """Of these batches the last one is planned and not committed."""
+    engine = Downed(checkpoint=with_state(tmp_path / "cp", batches), newest=told(10))
+    fault = create("checkpoint-delete-commit@now")
+    at(fault, engine)
+
+    assert report_of(fault).reachable is reachable
+    assert bool(engine.story) is reachable
+
+
 def test_an_engine_whose_end_was_missed_is_down_while_its_checkpoint_is_put_back(spark):
     fault = struck("checkpoint-gap@now", spark)
     spark.restart()

@@ -166,9 +166,16 @@ def broker():
     server.child.kill_group()
 
 
-def drive(text: str, broker: Any, topic: Any, done: int = 25, manifest: EngineManifest = MANIFEST) -> FaultReport:
-    """Its whole course, a look each 100 ms."""
-    engine: Any = Engine(newest=Progress(1, 3, 1, {0: done, 1: 50}))
+def drive(
+    text: str,
+    broker: Any,
+    topic: Any,
+    done: int = 25,
+    manifest: EngineManifest = MANIFEST,
+    second: Mapping[int, int] | None = None,
+) -> FaultReport:
+    """Its whole course, a look each 100 ms. `second`: how far partition 1 was processed."""
+    engine: Any = Engine(newest=Progress(1, 3, 1, {0: done} | ({1: 50} if second is None else dict(second))))
     fault = create(replace(SPEC, engine="scripted", sink="default", fault=parse(f"{text}@now")), manifest)
     place = Field(broker, None, broker.address, "topic", None, (), lambda _: None, log=topic)  # type: ignore[arg-type]
     for now_ms in range(1000, 200_000, 100):
@@ -310,6 +317,13 @@ def test_when_all_is_done_nothing_is_taken_or_added(broker, topic, text):
     assert not report.reachable
     assert "already been processed" in report.proof
     assert topic.story == []
+
+
+def test_of_a_partition_that_the_job_has_not_begun_the_first_records_are_deleted(broker, topic):
+    report = drive("kafka-delete-records(share=40%, for=1s)", broker, topic, second={})
+
+    assert report.landed
+    assert topic.first == {0: 25 + 80, 1: 100}
 
 
 def test_what_a_run_cannot_have_is_not_applicable(broker, topic):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -251,3 +252,14 @@ def test_the_judge_knows_what_was_aborted(tmp_path):
     store.tell("aborted", cells=[(1, 10_000, 2)])
 
     assert facts._aborted(store, ORACLE) == Ledger({cell(1, 10_000): 5, cell(2, 10_000): 4})
+
+
+def test_brokers_are_in_sync_again_when_they_are_in_all_partitions(monkeypatch):
+    in_sync = {0: set(BROKERS), 1: {BROKERS[0]}}
+    monkeypatch.setattr(kafka_replicas, "topic_of", lambda _: ())
+    monkeypatch.setattr(kafka_replicas, "kafka", SimpleNamespace(in_sync=lambda: in_sync))
+    now: Any = None
+    assert kafka_replicas.in_sync_again(now) == ""
+    in_sync[1] = set(BROKERS)
+
+    assert kafka_replicas.in_sync_again(now)

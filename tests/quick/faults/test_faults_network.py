@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
@@ -9,11 +10,12 @@ import pytest
 
 from harness.faults import network, registry
 from harness.faults.base import Fault
+from harness.faults.network import Slowed
 from harness.faults.registry import FAULTS, parse
 from harness.faults.run_at_poll import Moment
 from harness.model import EngineManifest, FaultReport, SinkClaim, UsageError
 from harness.services.ping import Answered, complete, question
-from harness.services.proxy import CHUNK_BYTES, Statistics, Toxic
+from harness.services.proxy import CHUNK_BYTES, SIDES, Statistics, Toxic
 from tests.quick.cases import SPEC
 
 MANIFEST = EngineManifest("scripted", ("x",), ".", shipped=False, sinks=(SinkClaim("default", "keep", "exactly-once"),))
@@ -110,6 +112,13 @@ def test_what_a_toxic_costs_at_least():
     assert Toxic(slice_bytes=100, gap_ms=2).least_ms(1000) == pytest.approx(18)
     assert Toxic(kbps=8, slice_bytes=5, gap_ms=1).least_ms(100) == pytest.approx(95)
     assert Toxic().piece_bytes() == CHUNK_BYTES
+
+
+def test_a_probe_of_a_link_that_cuts_answers_into_pieces_is_long_enough_to_be_measured():
+    toxic = Toxic(slice_bytes=100, gap_ms=2)
+    strike = Slowed("redis", SIDES, toxic, 1000.0, "sliced")
+
+    assert toxic.least_ms(strike._size_bytes) == pytest.approx(78)
 
 
 def test_only_what_a_plan_names_is_led_through_a_proxy():
@@ -215,6 +224,8 @@ def test_a_black_hole_lands_when_nothing_came_back_and_bytes_of_the_engine_are_g
     healed = scene.poll(fault)
 
     assert landed.landed
+    (silent_s,) = re.findall(r"no answer for ([\d.]+) s", landed.proof)
+    assert 1.0 < float(silent_s) < 5.0
     assert "1,000 bytes of the engine are gone; 1 connection of it still open" in landed.proof
     assert healed.healed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.faults import table
 from harness.faults.registry import create, parse
 from harness.faults.run_at_poll import Moment
 from harness.model import FaultReport
@@ -177,3 +179,24 @@ def test_a_second_writer_commits_as_often_as_it_is_asked_to(tmp_path):
     place: Any = SimpleNamespace(table=tmp_path)
 
     assert fault._strike.inject(Moment(1000, 1, engine, None, 1000, place)).endswith("every 200 ms")
+
+
+def test_a_vacuum_has_landed_when_a_data_file_is_gone(monkeypatch):
+    files = {"part-1", "part-2"}
+    going: list[str] = []
+
+    class DeltaTable:
+        def __init__(self, folder: str) -> None: ...
+
+        def vacuum(self, **_: object) -> None:
+            files.difference_update(going)
+
+    monkeypatch.setitem(sys.modules, "deltalake", SimpleNamespace(DeltaTable=DeltaTable))
+    logs: Any = LOGS
+    monkeypatch.setitem(logs, "delta", lambda _: SimpleNamespace(data_files=lambda: set(files)))
+    vacuum = table.Vacuum("delta", "lite")
+    assert vacuum.work(Path("counts")) == ""
+    going.append("part-1")
+
+    assert "part-1" in vacuum.work(Path("counts"))
+    assert vacuum.work(Path("counts")) == ""

@@ -89,6 +89,16 @@ def test_a_burst_raises_the_rate_and_nothing_else(at_s):
     assert profile.duration_ms == 20_000
 
 
+@pytest.mark.parametrize(("servers", "allowed"), [(1, True), (3, True), (4, False)])
+def test_at_least_one_server_falls_silent_and_one_keeps_sending(servers, allowed):
+    text = f"input-silent(servers={servers}, for=4s)@t>=8s"
+    if allowed:
+        assert [spell.servers for spell in after(text).spells] == [servers]
+    else:
+        with pytest.raises(UsageError, match="from 1 to 3"):
+            after(text)
+
+
 def test_servers_that_fall_silent_are_those_of_the_dials():
     dials = replace(SPEC, disorder=Disorder(silent_servers=2, silent_start_ms=4000, silent_ms=3000))
     spell = after("input-silent(servers=2, for=3s)@t>=4s")
@@ -231,14 +241,14 @@ def test_a_share_may_be_all_of_it():
 
 
 def test_a_burst_lands_by_what_arrives_between_two_polls(monkeypatch):
-    """The first of them is when records in transit have arrived."""
-    ends = {0: 100, 1: 100}
+    """The first of them is when records in transit have arrived. What lay in the topic before the load is no load."""
+    ends = {0: 150, 1: 150}
     monkeypatch.setattr(inputs, "end_offsets", lambda *_: dict(ends))
     field: Any = SimpleNamespace(kafka_address=KafkaAddress("nowhere"), topic="topic")
     burst = strike(Burst, "input-burst(times=5, for=8s)")
 
     def at(now_ms: int) -> Any:
-        return SimpleNamespace(now_ms=now_ms, epoch_ms=0, before=0, field=field)
+        return SimpleNamespace(now_ms=now_ms, epoch_ms=0, before=100, field=field)
 
     burst.inject(at(2000))  # 100 a second until now
     assert [burst.landed(at(now_ms)) for now_ms in (2499, 2500)] == ["", ""]

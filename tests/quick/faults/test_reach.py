@@ -81,6 +81,8 @@ def test_the_usual_moment_is_refused_too_where_the_load_is_short():
 def test_a_plan_strikes_no_more_than_a_thousand_times():
     with pytest.raises(UsageError, match="strikes 1,000,000 times, but at most 1,000 are allowed"):
         registry.parse("repeat(1000; repeat(1000; kill@batch>=+2))")
+    with pytest.raises(UsageError, match="strikes 1,001 times"):
+        registry.parse(f"stagger({'; '.join(['1s', *['kill@batch>=+2'] * 1001])})")
 
 
 # ---------------------------------------------------------------- What chaos is asked for

@@ -106,3 +106,25 @@ def test_all_have_to_be_there():
     roster.connects("b", 0)
     roster.introduces("b", "host-1", OURS)
     assert (roster.hosts, roster.all_prepared) == (["host-1", "host-1"], False)
+    roster.prepares("b", Offset(5, 1), -10)
+    assert roster.all_prepared
+    assert (roster.workers["b"].begin, roster.workers["b"].nice) == (Offset(5, 1), -10)
+
+
+def test_the_counts_of_all_workers_are_summed_and_the_longest_pause_is_that_of_one():
+    roster = started("a", "b")
+    for name, sent in (("a", 70), ("b", 30)):
+        worker = roster.workers[name]
+        worker.sent, worker.acked, worker.throttled_ms = sent, sent - 5, sent * 2
+
+    assert roster.sums() == {"sent": 100, "acked": 90, "throttled_ms": 140}
+
+
+def test_a_worker_is_named_by_its_host_as_soon_as_that_is_known():
+    roster = Roster(1, OURS)
+    roster.connects("a", 0)
+    with pytest.raises(LoadVoidError, match="unknown host"):
+        roster.leaves("a", "it was stopped there")
+    roster.introduces("a", "host-1", OURS)
+    with pytest.raises(LoadVoidError, match="on host-1 "):
+        roster.leaves("a", "it was stopped there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generators import preview as previews
 from generators import tape as tapes
 from generators.disorder import PRESETS
 from generators.preview import preview
@@ -169,6 +171,29 @@ def test_a_preview_says_of_each_bar_up_to_which_age_it_goes():
     assert [bar.up_to_ms for bar in found.lateness] == [*bounds]
     reached = [int((age_ms <= bound).sum()) if bound is not None else len(age_ms) for bound in bounds]
     assert np.cumsum([bar.events for bar in found.lateness]).tolist() == reached
+
+
+def test_an_event_is_behind_the_watermark_if_it_is_older_than_a_window_and_the_watermark_s_delay():
+    age_ms = np.concatenate([block.intended_us // 1000 - block.event_time_rel_ms for block in Tape(SPEC).blocks()])
+    limit_ms = int(np.sort(age_ms)[-len(age_ms) // 10])
+    found = preview(replace(RUN, tape=SPEC, window_ms=500, watermark_ms=limit_ms - 500))
+
+    assert limit_ms > 500
+    assert found.behind_watermark == int((age_ms > limit_ms).sum()) < int((age_ms >= limit_ms).sum())
+
+
+def test_the_label_of_a_bar_names_its_bounds():
+    bounds = [(None, -1), (-1, 0), (0, 10), (1_000, 2_000), (60_000, None)]
+    labels = [previews._label(low_ms, high_ms) for low_ms, high_ms in bounds]
+
+    assert [re.findall(r"[\d,]+", label) for label in labels] == [
+        [],
+        ["0"],
+        ["0", "10"],
+        ["1,000", "2,000"],
+        ["60,000"],
+    ]
+    assert all(labels)
 
 
 def test_a_silence_is_undone_to_the_first_event_that_is_sent_at_its_end():

@@ -250,3 +250,58 @@ def test_what_is_expected_after_a_change_is_what_its_rule_says(means, monkeypatc
     assert found.expectation.may == found.expectation.must == right[means]
     assert found.change
     assert found.change.others == {"ignored": Ledger(totals(old)), "partial": right[CutoverRule.ANEW]}
+
+
+def test_what_is_known_of_each_event_stays_with_it_when_two_questions_events_are_merged():
+    """Each mask is another one, and says of an event whether its number is in it."""
+    odd = {"permitted": (0, 3), "dropped": (1, 4), "counted_before": (2, 4)}
+
+    def part(offsets: list[int], exact: bool) -> Countable:
+        offset = np.array(offsets, dtype=np.int64)
+        masks = {name: np.isin(offset, numbers) for name, numbers in odd.items()}
+        found = LogEvents(np.zeros(len(offset), dtype=np.int16), offset, offset, offset, offset, offset)
+        return Countable(found, batch=offset + 100, exact=exact, **masks)
+
+    both = changed._together(part([1, 4], True), part([0, 2, 3], True))
+
+    assert both.events.id.tolist() == [0, 1, 2, 3, 4]
+    assert both.batch.tolist() == [100, 101, 102, 103, 104]
+    assert {name: np.flatnonzero(getattr(both, name)).tolist() for name in odd} == {
+        name: list(numbers) for name, numbers in odd.items()
+    }
+    assert both.exact
+    assert not changed._together(part([1], True), part([0], False)).exact
+
+
+def test_after_a_change_the_cells_of_both_questions_are_compared(monkeypatch):
+    """By the tape as by the log, those of the new one are added to those of the old one."""
+    ledgers = {name: Ledger({number: number}) for number, name in enumerate(("planned", "asked", "old", "new"), 1)}
+    judged = SimpleNamespace(fold=lambda _oracle, *choices: [ledgers["old"]] * len(choices))
+    parts = {
+        "by_the_tape": ledgers["planned"],
+        "_asked_of_tape": ledgers["asked"],
+        "folded": ledgers["new"],
+        "_judged": judged,
+        "_changed": (SimpleNamespace(exact=True), None),
+        "_expected": None,
+        "_unread": None,
+    }
+    for name, part in parts.items():
+        monkeypatch.setattr(facts, name, lambda *_, part=part: part)
+    run: Any = SimpleNamespace(
+        oracle=None,
+        spec=SimpleNamespace(time="event"),
+        in_totals=False,
+        claim=SimpleNamespace(late="keep"),
+        question="by ad",
+        countable_anew=SimpleNamespace(events=None),
+    )
+    log: Any = None
+    counted: Any = SimpleNamespace(parts=None, exact=True, whole=None)
+    found: Any = facts._compared(run, log, counted)
+
+    assert found.tape == ledgers["planned"] + ledgers["asked"]
+    assert found.log == ledgers["old"] + ledgers["new"]
+    assert found.oracle == "by ad"
+    run.question = None
+    assert facts._compared(run, log, counted).log == ledgers["old"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.evidence.checksums import Checksum
 from harness.evidence.ledger import Expectation, Ledger
-from harness.evidence.observed import AfterStop, Named, NamedLate, Observed, Stray, Watched
+from harness.evidence.observed import AfterStop, Glitch, Named, NamedLate, Observed, Stray, Watched
 from harness.faults.registry import FAULTS
 from harness.judging import checks
 from harness.judging.checks import early, explained, meanwhile, stale
@@ -572,6 +572,18 @@ def test_the_events_of_a_wrong_cell_are_those_that_no_seam_explains():
     assert not wrong_events(HONEST).any()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_wrong_events_of_a_seam_are_the_records_that_it_explains(sign):
+    """Its first record behind the files of each partition, counted twice or passed over."""
+    log = HONEST.events
+    rows = (log.offset == 75) & np.isin(log.partition, (0, 1))
+    error = Ledger({int(code): sign * int((log.cell[rows] == code).sum()) for code in np.unique(log.cell[rows])})
+    wrong = case(seam=FileSeam((75, 75), (75, 75)), observed=Observed(HONEST.log_ledger + error, ()))
+
+    assert rows.sum() == 2
+    assert (wrong_events(wrong) == rows).all()
+
+
 def test_a_batch_that_has_too_many_by_what_it_had_written_when_it_was_killed_adds_to_what_it_finds():
     code = min(HONEST.log_ledger)
     adds = "so it adds to the results that it finds"
@@ -843,3 +855,33 @@ def test_a_batch_that_differs_from_the_stream_s_input_says_how_many_it_lacks_and
     found = result("backfill", planted._backfill({FIRST: -1, LAST: 2}))
 
     assert found.sentence.startswith("the batch counts 1 too few and 2 too many in 2 cells")
+
+
+def test_the_count_that_went_back_furthest_is_shown_first():
+    shallow, deep = cell(1, EPOCH_MS), cell(2, EPOCH_MS)
+    most = HONEST.log_ledger.count(deep)
+    counts = np.array([2, 1, most, most - 2])
+    at_us = (EPOCH_MS + 20_000 + np.array([0, 1000, 2000, 3000])) * 1000
+    looks = Watched(at_us, np.array([shallow, shallow, deep, deep]), counts, longest_gap_ms=50.0)
+    found = result("non-monotonic", case(watched=looks))
+
+    assert most > 3
+    assert [witness.seen for witness in found.witnesses] == [str(most - 2), "1"]
+
+
+@pytest.mark.parametrize(
+    ("closes_ms", "shaken", "line"),
+    [(10, (), 1), (10, (1,), 3), (10, (0,), 1), (13, (1,), 3), (14, (3,), 4), (21, (1,), 5)],
+)
+def test_a_window_that_a_shaken_line_closed_is_closed_by_the_next_line_that_does(closes_ms, shaken, line):
+    newest_ms = np.array([[0, 12, 5, 14, 20], [0, 11, 5, 15, 20]])
+
+    assert stale._closed_again(newest_ms, np.array([closes_ms]), frozenset(shaken)).tolist() == [line]
+
+
+@pytest.mark.parametrize("until_us", [EPOCH_MS * 1000 + 9_000_500, None])
+def test_a_value_that_was_seen_for_a_while_is_dated_in_milliseconds(until_us):
+    glitch = Glitch("a key", "text", EPOCH_MS * 1000 + 7_000_500, until_us)
+    seen = HONEST.glimpsed(glitch, "a count")
+
+    assert (seen.from_ms, seen.until_ms) == (EPOCH_MS + 7_000, until_us and EPOCH_MS + 9_000)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from harness.evidence.ledger import Ledger
@@ -65,6 +67,19 @@ def test_a_cell_may_lack_what_may_have_been_dropped_and_nobody_named(tmp_path, e
     assert (cells.final[cells.code != code] != WRONG).all()
 
 
+def test_a_cell_with_one_sentinel_record_is_marked(tmp_path):
+    code = int(EVENTS.cell[0])
+    some = found(tmp_path)
+    kind = some.rows.kind
+    own = np.zeros(1, dtype=kind)
+    own["code"], own["mark"] = code, True
+    some.rows.add(own)
+
+    cells, _ = by_cell(tmp_path, some)
+
+    assert cells.code[cells.marked].tolist() == [code]
+
+
 def test_events_come_in_the_turn_of_their_batches_or_of_their_only_partition(tmp_path):
     def turns(**how: Any) -> Any:
         ((_, events),) = by_cell(tmp_path, found(tmp_path, **how))[1].parts()
@@ -99,3 +114,37 @@ def test_a_shipped_job_with_a_checkpoint_writes_progress_too(monkeypatch, shippe
     run: Any = SimpleNamespace(store=None, manifest=SimpleNamespace(progress=True, evidence="x", shipped=shipped))
 
     assert len([*contradictions._of_progress(run)]) == said
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "named"),
+    [
+        ([0, 0, 1, 1], [0, 1, 0, 1], []),
+        ([0, 0, 1, 1], [0, 1, 5, 4], ["4", "1"]),
+        ([0, 0, 0, 1], [0, 7, 7, 0], ["7", "0"]),
+        ([0, 1, 1, 0], [0, 1, 2, 3], ["3", "0"]),
+    ],
+)
+def test_a_record_that_lies_before_an_earlier_one_is_named_by_its_place(partition, offset, named):
+    log = pa.table({"partition": partition, "offset": offset})
+    run: Any = SimpleNamespace(unread=(), store=SimpleNamespace(history=lambda _: iter(())), log=log)
+
+    assert [re.findall(r"(?:offset|partition) (\d+)", said) for said in contradictions._of_places(run)] == (
+        [named] if named else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_moment"),
+    [
+        ("1763700000000", True),
+        ("0", True),
+        ("", False),
+        ("12a", False),
+        ("-1", False),
+        ("١٢", False),
+        ("9" * 40, False),
+    ],
+)
+def test_a_moment_is_a_whole_number_of_usual_length(text, is_moment):
+    assert evidence._is_moment(text) is is_moment

@@ -46,9 +46,10 @@ def lost(missing, **more):
     return CHECKS["lost"](replace(without, **more))
 
 
-@pytest.mark.parametrize("grace_ms", [0, 1500])
-def test_what_one_partition_ahead_makes_late_in_another_is_a_short_watermark(grace_ms):
-    found = lost(dropped(grace_ms))
+@pytest.mark.parametrize(("grace_ms", "every_ms"), [(0, 1000), (1500, 1000), (0, 3000), (1500, 8000)])
+def test_what_one_partition_ahead_makes_late_in_another_is_a_short_watermark(grace_ms, every_ms):
+    """Also where progress is reported so seldom that only most of it is surely late."""
+    found = lost(dropped(grace_ms), told=told(every_ms))
 
     assert found.count > 50
     assert found.word == "late-dropped", found.sentence

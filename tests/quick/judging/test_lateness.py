@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from harness.evidence.observed import NO_BATCH, LogEvents
-from harness.judging.lateness import Newest, batch_of, dropped, never_closed
-from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog
+from harness.judging.lateness import CountedLog, Newest, batch_of, dropped, never_closed
+from harness.model import INDEX_BITS, MARK_SERVER, Batch, BatchLog, EarlierRun
 from tests.quick.cases import EPOCH_MS, events
 
 WINDOW, WATERMARK = 1000, 2000
@@ -112,3 +115,16 @@ def test_a_window_is_open_until_the_newest_event_less_the_lateness_has_passed_it
     newest_ms = int(log.time_ms.max())
     assert (never_closed(log, newest_ms, 0) == (log.time_ms >= EPOCH_MS + 20_000)).all()
     assert (never_closed(log, newest_ms, 10_000) == (log.time_ms >= EPOCH_MS + 10_000)).all()
+
+
+def test_an_event_that_a_batch_dropped_may_have_been_counted_by_its_forgotten_run():
+    """The forgotten run had the first two events, and a watermark that had passed the window of the first alone."""
+    events = log([[500, 1500, 1600]])
+    forgotten = EarlierRun(1, 0, {0: 0}, {0: 2}, 1000, committed=True)
+    evidence = BatchLog((Batch(0, {0: 3}, 5000),), drops_late=True, complete=True, earlier=(forgotten,))
+    known: Any = CountedLog._known
+    asked = SimpleNamespace(_batch_log=evidence, exact=True, _named=None, _again=None)
+    found = known(asked, events, np.ones(len(events), dtype=np.bool_))
+
+    assert found.dropped.tolist() == [True, True, True]
+    assert found.counted_before.tolist() == [False, True, False]

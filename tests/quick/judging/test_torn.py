@@ -32,6 +32,15 @@ def test_the_batch_that_was_torn_is_named_with_its_later_events():
     assert all(int(each, 16) % rows.BATCH >= rows.BATCH // 2 for each in witness.event_ids)
 
 
+def test_a_torn_batch_is_dated_from_its_first_event_to_its_last():
+    assert HALF.watched is not None
+    cells, at_us = HALF.watched.cell[:3], np.array([1000, 2000, 5000])
+    witness = torn._witness(HALF, torn.Shown(2, cells, at_us))
+
+    assert (witness.from_ms, witness.until_ms) == (1, 5)
+    assert len(witness.event_ids) == 2
+
+
 def test_a_poll_may_show_several_batches_at_once():
     assert HONEST.watched is not None
     assert torn.check(shown_at(HONEST, np.full_like(HONEST.watched.at_us, 5))).outcome is Outcome.PASS

@@ -14,7 +14,7 @@ import pytest
 
 from generators.profiles import PROFILES
 from generators.tape import offered_by
-from harness.measuring import bursting
+from harness.measuring import backlog_catch_up, bursting
 from harness.measuring.bursting import Checkpointing, Seen, area, back, borne, longest_between, steady_band
 from harness.measuring.latency.ways import Raw, Raws
 from harness.measuring.measurement import Lack, Quantity
@@ -261,3 +261,26 @@ def test_checkpoints_lie_in_the_seconds_of_the_load():
 
     assert found is not None
     assert (found.begun_s.tolist(), found.ended_s.tolist(), found.in_flight_kib.tolist()) == ([4.0], [5.5], [2.0])
+
+
+@pytest.mark.parametrize("rows", [None, 0, 2])
+def test_the_latency_of_each_second_is_known_if_any_was_measured(monkeypatch, rows):
+    """The other figures are read of files of their own."""
+    table = pa.table({"second": [0, 7], "p99_ms": [20.0, None], "max_ms": [30.0, None]})
+    parts = {"Lines": None, "by_rank": None, "resources_of": None, "checkpointing": None, "progress_lines": ()}
+    for name, part in parts.items():
+        monkeypatch.setattr(bursting, name, lambda _, part=part: part)
+    monkeypatch.setattr(bursting, "_table", lambda *_: None)
+    monkeypatch.setattr(backlog_catch_up, "to_do", lambda _lines, seconds: np.zeros(seconds))
+    tape = SimpleNamespace(load_ms=60_500)
+    run: Any = SimpleNamespace(spec=SimpleNamespace(tape=tape), epoch_ms=1000, store=None)
+    found = bursting.seen(run, None if rows is None else table.slice(0, rows))
+
+    assert (found.load_s, found.backlog is not None and len(found.backlog)) == (60.5, 60)
+    if not rows:
+        assert (found.p99_ms, found.largest_ms) == (None, None)
+    else:
+        assert found.p99_ms is not None
+        assert found.largest_ms is not None
+        assert [len(found.p99_ms), found.p99_ms[0], found.largest_ms[0], found.p99_ms[7]] == [60, 20.0, 30.0, np.inf]
+        assert np.isnan(found.p99_ms[1])

@@ -43,6 +43,11 @@ def test_what_comes_only_in_the_end_never_came():
     assert "last 20 s" in found.note
 
 
+@pytest.mark.parametrize(("low", "at_s"), [(500.0, 21.0), (501.0, None)])
+def test_what_never_fell_to_half_was_never_back(low, at_s):
+    assert back(falling(20, 5000.0, low), 1000.0, 0.0, SECONDS, what="events").value == at_s
+
+
 def test_an_end_that_is_too_short_says_nothing():
     found = back(falling(3)[:20], 1000.0, 0.0, 20, what="events")
 

@@ -12,6 +12,8 @@ import pytest
 
 from harness.measuring import measure
 from harness.measuring.cost import costs, cpu_share, elsewhere, engine_s_per_million, resources_of
+from harness.measuring.timeline import Lines
+from harness.rundir.missing_evidence import MissingEvidence
 from harness.rundir.store import Store
 from harness.selftest.by_hand import ORACLE, cell
 from tests.quick.cases import SPEC
@@ -88,3 +90,15 @@ def test_the_last_change_of_a_load_is_that_of_its_counts_and_not_of_a_closing_ev
 
     assert changed_ms(2, 7000) == 5000
     assert (changed_ms(0, 7000), changed_ms(0)) == (7000, 20_000)
+
+
+def test_a_load_of_which_nothing_was_sent_has_no_curve():
+    curve: Any = Lines.sent
+
+    class Lost:
+        @property
+        def sends(self) -> Any:
+            raise MissingEvidence("no sends")
+
+    for run in (SimpleNamespace(sends=pa.table({"sent": pa.array([], pa.int64())})), Lost()):
+        assert curve.func(SimpleNamespace(_run=run)) is None

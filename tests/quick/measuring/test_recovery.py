@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults.registry import parse
-from harness.measuring import recovery, watched
+from harness.measuring import exposure, recovery, rework, watched
 from harness.measuring.exposure import NOT_LOOKED_AT, REPLACED, Exposure, stretches, unknowable
+from harness.measuring.latency import evidence
 from harness.measuring.latency.visibility import Samples
-from harness.measuring.measurement import Lack, Recovery
+from harness.measuring.measurement import Lack, Quantity, Recovery
 from harness.measuring.recovery import recover
 from harness.measuring.rework import CpuUse, records_again
 from harness.measuring.watched import Watched
 from harness.model import Batch, BatchLog, FaultReport, FaultSpec
+from harness.rundir.missing_evidence import MissingEvidence
 from reports.sections.recovery import rows
 
 LOAD_S, END_S = 60.0, 65.0
@@ -576,3 +578,100 @@ def test_changes_are_dated_from_the_load_start_and_those_of_closing_events_left_
 
     assert seen(3) == ([2.0, 3.0], [2.0, 3.0], {0.0: 2.0, 10.0: 3.0})
     assert seen(0) == ([], [], {})
+
+
+def test_a_run_whose_results_were_not_polled_has_no_changes():
+    class Unpolled:
+        @property
+        def samples(self) -> Any:
+            raise MissingEvidence("no samples")
+
+    run: Any = Unpolled()
+    changes_s, since_s, windows = watched._seen(run, 1000, 20.0)
+
+    assert (len(changes_s), len(since_s), windows) == (0, 0, {})
+
+
+def test_wrong_values_before_and_after_a_change_of_the_question_are_joined(monkeypatch):
+    """Each until or from the moment of the change."""
+    number = {"old": 1, "new": 2}
+
+    def shown(found: str, from_us: float = 0, until_us: float = np.inf) -> Exposure:
+        return Exposure(np.array([number[found]]), np.array([from_us]), np.array([until_us]))
+
+    monkeypatch.setattr(exposure, "_shown", shown)
+    monkeypatch.setattr(evidence, "collect", lambda _: "old")
+    monkeypatch.setattr(evidence, "collect_by", lambda *_: "new")
+    change = SimpleNamespace(landed_ms=7, restored=True)
+    run: Any = SimpleNamespace(change=change, question=object(), countable=object(), countable_anew=object())
+    joined = exposure.exposure(run)
+
+    assert (joined.cell.tolist(), joined.from_s.tolist(), joined.to_s.tolist()) == ([1, 2], [0, 7000], [7000, np.inf])
+    unchanged: Any = SimpleNamespace(change=None, question=None, countable_anew=None)
+    assert exposure.exposure(unchanged).to_s.tolist() == [np.inf]
+
+
+PARTS = [("engine", 1000, 1.0), ("engine", 3000, 5.0), ("python workers", 3000, 2.0), ("kafka", 1000, 9.0)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "used_s"), [(PARTS, [2.0, 14.0]), (PARTS[-1:], None), ([], None)], ids=["seen", "others", "none"]
+)
+def test_the_cpu_time_of_an_engine_is_that_of_all_of_its_parts(monkeypatch, parts, used_s):
+    rows = [dict(zip(("part", "at_ms", "cpu_user_s"), each, strict=True)) for each in parts]
+    columns = {"part": pa.string(), "at_ms": pa.int64(), "cpu_user_s": pa.float64(), "cpu_system_s": pa.float64()}
+    table = pa.Table.from_pylist([{**row, "cpu_system_s": row["cpu_user_s"]} for row in rows], pa.schema(columns))
+    monkeypatch.setattr(rework, "resources_of", lambda _: table)
+    run: Any = None
+    found = rework.cpu_use(run, 1000)
+
+    assert (found and (found.at_s.tolist(), found.used_s.tolist())) == (used_s and ([0.0, 2.0], used_s))
+    monkeypatch.setattr(rework, "resources_of", lambda _: None)
+    assert rework.cpu_use(run, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("master", "on_spark", "logs", "lost"),
+    [
+        ("cluster[2]", True, 2, 2),
+        ("cluster[2]", True, 0, None),
+        ("cluster[2]", False, 2, None),
+        ("local[*]", True, 2, None),
+    ],
+)
+def test_lost_tasks_are_counted_in_the_logs_of_all_drivers_of_a_cluster(tmp_path, master, on_spark, logs, lost):
+    for number in range(logs):
+        line = "Lost task 1.0 in stage 9.0 (TID 31) (host executor 1): ExecutorLostFailure\n"
+        (tmp_path / f"engine-{number}.log").write_text(line)
+    run: Any = SimpleNamespace(
+        store=SimpleNamespace(logs=tmp_path),
+        spec=SimpleNamespace(master=master),
+        manifest=SimpleNamespace(on_spark=on_spark),
+    )
+
+    assert rework.tasks_lost(run) == lost
+
+
+def test_what_happens_at_the_very_end_of_a_stretch_or_of_the_old_process_belongs_to_it():
+    (fault,) = recover(KILLED)
+    stopped = replace(KILLED, stops_s=(fault.until_s,))
+    assert "loud_stop_s" in only(stopped).quantities
+    assert "loud_stop_s" not in only(replace(KILLED, stops_s=(fault.until_s + 0.1,))).quantities
+
+    stretch: Any = SimpleNamespace(landed_s=LANDED_S)
+    stops = replace(KILLED, changes_s=np.array([26.0, 28.0]), since_s=np.array([26.0, 28.0]), windows={})
+    assert recovery._of_the_new(replace(stops, stops_s=(BACK_S,)), stretch, BACK_S).tolist() == [28.0]
+    run = replace(KILLED, changes_s=np.array([21.0, 22.0, 23.0]), since_s=np.array([20.4, LANDED_S, 22.5]), windows={})
+    assert recovery._of_the_new(run, stretch, BACK_S).tolist() == [22.0, 23.0]
+    whole = recovery._Stretch(STRUCK_S, LANDED_S, None, END_S, STRUCK_S, last=True)
+    assert whole.inside(np.array([19.9, STRUCK_S, END_S, 65.1])).tolist() == [STRUCK_S, END_S]
+
+
+@pytest.mark.parametrize("name", recovery.WORDS)
+def test_each_quantity_is_a_row_with_its_label_and_unit(name):
+    found = Recovery("kill@now", STRUCK_S, LANDED_S, END_S, {name: Quantity(2.0)})
+    ((label, value, _, _),) = rows(found)
+
+    assert label
+    assert value.startswith("2")
+    assert len(value.split()) == 2

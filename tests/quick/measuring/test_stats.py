@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.measuring.stats import binomial_bounds, holm, median_interval, merged, quantiles, slope, student
+from harness.measuring.stats import (
+    binomial_bounds,
+    holm,
+    median_interval,
+    merged,
+    quantiles,
+    slope,
+    student,
+    student_chance,
+)
 from harness.util.nearest_rank import index_of, of_samples
 
 SAMPLES = st.lists(st.floats(0, 1e6), min_size=1, max_size=200)
@@ -152,3 +161,12 @@ def test_many_questions_without_an_answer_find_one_no_more_often_than_one_does()
 )
 def test_students_quantile_is_that_of_the_tables(level, freedom, wanted):
     assert student(level, freedom) == pytest.approx(wanted, abs=5e-5)
+
+
+@pytest.mark.parametrize(("level", "freedom"), [(0.9, 1), (0.95, 2), (0.99, 5), (0.98, 30)])
+def test_a_chance_is_the_share_of_the_tail_above_on_either_side_of_0(level, freedom):
+    errors = student(level, freedom)
+
+    assert student_chance(errors, freedom) == pytest.approx((1 - level) / 2)
+    assert student_chance(-errors, freedom) == pytest.approx((1 + level) / 2)
+    assert student_chance(0.0, freedom) == pytest.approx(1 / 2)

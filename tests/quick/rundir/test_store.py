@@ -201,6 +201,24 @@ def test_a_file_that_was_edited_is_named_also_if_its_digest_was_computed_anew(tm
     )
 
 
+def test_digests_that_can_t_be_read_are_a_change(tmp_path):
+    store = Store.create(tmp_path, "run")
+    (store.path / digests.FILE).write_text("{")
+
+    (said,) = digests.compare(store).changed
+    assert digests.FILE in said
+    assert digests.compare(store).lack == ""
+
+
+def test_the_restarts_of_an_engine_are_all_of_its_starts_but_the_first(tmp_path):
+    run: Any = SimpleNamespace(store=Store.create(tmp_path, "run"))
+    read: Any = StoredRun._restarts
+    for at_ms in (1000, 2000, 3000):
+        run.store.tell("started", at_ms=at_ms)
+        found = [restart.at_ms for restart in read.func(run)]
+        assert found == [2000, 3000][: at_ms // 1000 - 1]
+
+
 def test_a_batch_job_that_counted_all_again_is_read_from_the_history(tmp_path):
     run: Any = SimpleNamespace(store=Store.create(tmp_path, "again"))
     read: Any = StoredRun.backfill

@@ -19,10 +19,10 @@ from harness.util.seeded_draws import Lane
 from harness.util.toml_reader import MistakeError
 from tests.quick.declared import TOML, drawn, relation
 from workloads.declared import draws
-from workloads.declared.avro_records import AvroRecords, schema_of
+from workloads.declared.avro_records import AvroRecords, _fits, schema_of
 from workloads.declared.declaration import load, unsealed
+from workloads.declared.fields import Choice, Fields, Integer, Text, Time, Uuid, Zipf, leaves, read_fields
 from workloads.declared.fields import Decimal as FieldOfDecimals
-from workloads.declared.fields import Fields, Integer, Text, Time, Uuid, Zipf, leaves, read_fields
 from workloads.declared.json_records import JsonRecords
 from workloads.declared.records import Format
 from workloads.declared.tables import InRedis, in_kafka, in_redis, read_tables
@@ -324,3 +324,35 @@ def test_a_declaration_with_its_schema_is_one_text(tmp_path):
 
 def test_every_field_of_the_test_is_looked_at():
     assert len({type(field) for _, field in leaves(FIELDS)} | {Time}) == 7
+
+
+LONG = {"type": "long"}
+CENTS = {"type": "bytes", "logicalType": "decimal", "scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "fits"),
+    [
+        ("long", Time("ms"), True),
+        (LONG, Time("ms"), True),
+        ({**LONG, "logicalType": "timestamp-millis"}, Time("ms"), True),
+        ({**LONG, "logicalType": "timestamp-micros"}, Time("ms"), False),
+        ("int", Time("ms"), False),
+        ("long", Integer(0, 1 << 40), True),
+        ({**LONG, "logicalType": "timestamp-millis"}, Integer(0, 9), False),
+        ("int", Integer(-(1 << 31), (1 << 31) - 1), True),
+        ("int", Integer(0, 1 << 31), False),
+        ("double", FieldOfDecimals(-999, 999, 2), True),
+        ("double", FieldOfDecimals(0, 1 << 60, 2), False),
+        ({**CENTS, "precision": 3}, FieldOfDecimals(-999, 999, 2), True),
+        ({**CENTS, "precision": 2}, FieldOfDecimals(-999, 999, 2), False),
+        ({**CENTS, "precision": 3}, FieldOfDecimals(-999, 999, 1), False),
+        ({"type": "enum", "symbols": ["a", "b"]}, Choice(("a",), (1,)), True),
+        ({"type": "enum", "symbols": ["b"]}, Choice(("a",), (1,)), False),
+        ("string", Choice(("a",), (1,)), True),
+        ({"type": "string", "logicalType": "uuid"}, Choice(("a",), (1,)), True),
+        ("bytes", Choice(("a",), (1,)), False),
+    ],
+)
+def test_a_schema_fits_a_field_if_it_can_hold_all_of_its_values(schema, field, fits):
+    assert _fits(schema, field) is fits

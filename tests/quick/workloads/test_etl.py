@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
@@ -130,3 +133,55 @@ def test_a_clean_record_is_a_row():
     value = b'{"event_time": "7", "more": 1, "ad_id": "a", "event_type": "view"}'
 
     assert reference.cleaned(b"1f", value, {"a": "c"}) == (31, 7, "c", "view")
+
+
+class Records:
+    """A consumer of these records, of partition 0."""
+
+    def __init__(self, stopped: Any, values: list[bytes]) -> None:
+        self._stopped, self._values = stopped, values
+        self.closed = False
+
+    def consume(self, most: int, wait_s: float) -> list[Any]:
+        self._stopped.set()  # after this turn
+        return [Record(offset, value) for offset, value in enumerate(self._values)]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Record:
+    def __init__(self, offset: int, value: bytes) -> None:
+        self._offset, self._value = offset, value
+
+    def error(self) -> None:
+        return None
+
+    def key(self) -> bytes:
+        return b"%x" % self._offset
+
+    def value(self) -> bytes:
+        return self._value
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+
+def test_the_reference_job_commits_what_it_consumed_with_its_offsets(tmp_path, monkeypatch):
+    stopped, values = threading.Event(), [b'{"ad_id": "a", "event_type": "view", "event_time": "7"}', b"dirty"]
+    consumer = Records(stopped, values)
+    monkeypatch.setattr(reference, "until_told", lambda: stopped)
+    monkeypatch.setattr(reference, "open_consumer", lambda config, offsets: consumer)
+    monkeypatch.setattr(reference, "WRITE_EVERY_S", 0.0)
+    config: Any = {"progress_path": str(tmp_path / "progress.jsonl")}
+    reference.run(config, {"a": "c"}, reference.Table(tmp_path / "events", HOUR_MS))
+
+    assert reference.Table(tmp_path / "events", HOUR_MS).done() == (1, {0: 2})
+    (file,) = committed(tmp_path / "events" / "_spark_metadata")
+    assert pq.read_table(file).column("campaign_id").to_pylist() == ["c"]
+    told = json.loads((tmp_path / "progress.jsonl").read_text())
+    assert (told["rows"], told["offsets"], told["unusable"]) == (2, {"0": 2}, 1)
+    assert consumer.closed

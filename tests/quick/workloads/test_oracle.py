@@ -141,6 +141,16 @@ def test_records_say_what_the_tape_had_planned():
     assert (read.event_time_ms[poison == 0] == time_ms[poison == 0] + EPOCH_MS).all()
 
 
+def test_records_as_the_tape_writes_them_are_read_fast(monkeypatch):
+    """Reading one by its JSON takes a hundred times as long."""
+    slowly: list[int] = []
+    monkeypatch.setattr(records.RecordReader, "_read_slowly", lambda _self, _value, row, _into: slowly.append(row))
+    records.reader(population_of(SPEC)).read(Values.of(VALUES), IDS)
+    poison = np.concatenate([block.poison for block in Schedule(SPEC).blocks()])
+
+    assert {*slowly} <= {*np.flatnonzero(poison).tolist()}
+
+
 def test_the_reference_job_counts_what_one_gets_by_counting_json():
     population = population_of(SPEC)
     counts = Counts(population.ad_to_campaign, 1000)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import redis
 from redis.client import Pipeline
 
 from generators.schedule import Schedule
@@ -91,6 +92,42 @@ def test_the_reference_job_says_what_the_oracle_says(workload, make, seed):
     codes = oracle.codes
     assert redis.hashes == {(keys[codes.key(cell)], codes.field(cell)): count for cell, count in right.items()}
     assert job.unusable == 0
+
+
+class Kept(Redis):
+    """As much of a server as the job reads when it starts again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sets: dict[str, set[str]] = {}
+
+    def sadd(self, key, *members):
+        self.sets.setdefault(key, set()).update(members)
+
+    def scan_iter(self, pattern, count):
+        return iter(key for key in self.sets if key.startswith(pattern.removesuffix("*")))
+
+    def smembers(self, key):
+        return set(self.sets[key])
+
+    def hget(self, key, field):
+        return str(self.hashes[key, int(field)])
+
+
+def test_a_reference_job_that_is_started_again_goes_on_from_its_last_transaction():
+    spec = planted.asked("page_visits")
+    values: list[Any] = [*codec_of(spec.tape).write(Planned(events(spec.tape)), EPOCH_MS)]
+    whole, kept = Visits(LENGTH_MS, "event"), Kept()
+    for value in values:
+        whole.add((value, 0))
+    for part in (values[: len(values) // 2], values[len(values) // 2 :]):
+        job = Visits(LENGTH_MS, "event")
+        job.restore(cast(redis.Redis, kept))
+        for value in part:
+            job.add((value, 0))
+        job.write(cast(Pipeline, kept))
+
+    assert (job.visits, job.visitors) == (whole.visits, whole.visitors)
 
 
 def test_records_that_are_no_visits_are_left_out():

@@ -280,3 +280,12 @@ def agreed(count, span_ms, seed):
     assert dict(found) == by_model
     assert set(answer.column("outputs").to_pylist()) == {1}
     return by_model
+
+
+def test_the_next_timer_of_a_card_is_its_first():
+    """When a small payment ends, or when the first payment that waits is due."""
+    assert Card().next_ms is None
+    assert Card(1000, 7).next_ms == 1000 + WITHIN_MS
+    assert Card(waiting=[(900, 2, False), (500, 3, False)]).next_ms == 500
+    assert Card(1000, 7, [(1200, 2, False)]).next_ms == 1200
+    assert Card(1000, 7, [(1001 + WITHIN_MS, 2, False)]).next_ms == 1000 + WITHIN_MS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workloads.prefixed import ALL, FIRST, NO_KEY, PAIRS, SCRIPTS, below
+from workloads.prefixed import ALL, FIRST, NO_KEY, PAIRS, SCRIPTS, below, client_of, prefix_of
 
 JOBS = sorted((Path(__file__).parents[3] / "workloads").rglob("jobs/*.py"))
 CLIENTS = ("client", "pipe", "pipeline", "transaction")
@@ -51,3 +51,13 @@ def test_no_job_sends_a_command_whose_keys_are_unknown():
 )
 def test_the_keys_of_a_command_get_the_prefix(words, there):
     assert below("p:", words) == there
+
+
+def test_the_keys_of_a_pipeline_get_the_prefix_of_its_client():
+    client = client_of("redis://nowhere:1", "p:")
+    pipeline = client.pipeline()
+    pipeline.set("a", "1")
+
+    assert [words for words, _ in pipeline.command_stack] == [("SET", "p:a", "1")]
+    assert prefix_of(client) == "p:"
+    assert prefix_of(client_of("redis://nowhere:1")) == ""

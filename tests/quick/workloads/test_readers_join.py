@@ -216,3 +216,12 @@ def test_what_is_due_leaves_before_the_progress_says_so(outputs, rows, told):
 
     assert story == told
     assert (job._rows, job._batch) == (0, 3 if told else 2)
+
+
+def test_reads_of_one_time_leave_in_the_order_in_which_they_came():
+    joined = Joined()
+    reads = [Read(reader, "article", EPOCH_MS, number, (0, number)) for number, reader in enumerate("cab")]
+    for read in reads:
+        joined.add(read)
+
+    assert [read for read, _ in joined.advance(EPOCH_MS + 60_000)] == reads

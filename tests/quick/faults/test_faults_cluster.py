@@ -12,9 +12,9 @@ from harness.faults.cluster import KINDS
 from harness.faults.registry import parse
 from harness.model import EngineManifest, FaultSpec
 from harness.util.durations import NotUnderstoodError
-from tests.program.faults.test_faults_process import WithMembers, at
 from tests.quick.cases import SPEC
 from tests.quick.faults.test_faults import CLAIM, MANIFEST, progress, report_of
+from tests.quick.faults.test_faults_process import WithMembers, at
 
 ON_SPARK = replace(MANIFEST, ivy="spark", sinks=(CLAIM,))
 ON_FLINK = replace(MANIFEST, id="flink-standalone", ivy="flink", sinks=(CLAIM,))
