@@ -165,7 +165,7 @@ def listed(
         rows=[row_of(entry) for entry in shown],
         running=[
             {
-                "href": live(entry) if entry.kind == RUN else about(entry),
+                "href": live(entry),
                 "name": printable(entry.name),
                 "sentence": entry.sentence or entry.kind,
             }

@@ -20,7 +20,7 @@ from harness.terminal.command_end import known
 from harness.util.file_tree import files
 from harness.util.texts import clock, printable, shown
 from harness.web.server import Answer, Query
-from reports import page, trend_page
+from reports import page, saved, trend_page
 from reports.browse import filtering, in_progress, pages, series, side, stored_files
 from reports.browse.index import FOREIGN, NOT_READ, RUN, SPEC, Entry, Index
 from reports.browse.places import Served
@@ -88,7 +88,9 @@ class Site:
         entry = self._entry(place)
         if entry is None or not entry.is_experiment:
             return None
-        links = [Link("The report", pages.file_address(place, "report.html"))] if entry.has_page else []
+        links = [Link("The report", pages.file_address(place, saved.FILE))] if entry.has_page else []
+        if entry.state == RUNNING:
+            links = [Link("Watch it live", pages.live(entry)), *links]
         return self._listed(
             self.index.entries(place),
             query,
@@ -130,12 +132,12 @@ class Site:
         return pages.run_page(entry, [*_settings(store), _history(store), _files(place, folder)])
 
     def _live(self, path: str, query: Query) -> Answer | None:
-        """Return the live page of a run, what it loads, or a file of the run to which it links."""
+        """Return the live page of a run or an experiment, what it loads, or a file to which it links."""
         place, _, name = path.rpartition("/")
         if name not in LIVE:
             return self._file(path, query)
         entry, folder = self._entry(place), self.served.folder(place)
-        if entry is None or folder is None or entry.kind != RUN:
+        if entry is None or folder is None or not (entry.kind == RUN or entry.is_experiment):
             return None
         with self._making:
             return _kept(self._watched, place, lambda: LivePage(folder)).answers(name, query)

@@ -448,16 +448,17 @@
     }));
     set($("shown-title"), over() ? "The run that is shown" : "The run in progress");
     set($("shown"), shownRun || "No run has begun.");
+    $("follow").hidden = !wanted;
   }
 
   // Where frames come from: the server's events, or the page itself if it replays a stored run.
-  let stored = null, replaying = false, ended = false;
+  let stored = null, replaying = false, ended = false, wanted = null;
   const inside = $("frames");
   begin();
   if (inside) replay(JSON.parse(inside.textContent)); else listen();
 
   function listen() {
-    const wanted = new URLSearchParams(location.search).get("run");
+    wanted = new URLSearchParams(location.search).get("run");
     const source = new EventSource("events" + (wanted ? "?run=" + encodeURIComponent(wanted) : ""));
     source.onmessage = event => { notice(""); apply(JSON.parse(event.data)); };
     source.onerror = () => notice("The page has lost its server. It shows what it got last, and tries again.");

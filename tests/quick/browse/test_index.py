@@ -131,7 +131,11 @@ def test_an_experiment_has_its_runs_engines_and_state(site: Site, runs: Path, st
     experiment.save("compare", asked={"engines": ["spark", "flink"], "scenario": "calm"}, environment={"engine": "x"})
     with experiment.going_on("resume it"):
         (entry,) = site.index.entries()
-        assert (entry.kind, entry.state) == ("compare", "running")
+        assert (entry.kind, entry.state, entry.sentence) == ("compare", "running", "")
+        cases = [{"engine": engine, "leg": "steady", "seed": 1} for engine in ("spark", "flink")]
+        again = [{"case": cases[0], "run": "runs/a"}, {"case": cases[0], "run": "runs/b"}]
+        experiment.save("compare", asked={"engines": ["spark", "flink"], "scenario": "calm"}, wanted=cases, done=again)
+        assert site.index.entries()[0].sentence == "1 of 2 cases done"
     experiment.finished(Outcome.PASS, "spark is faster")
     folders.copied(stored, experiment.runs, RIGHT)
     (entry,) = site.index.entries()

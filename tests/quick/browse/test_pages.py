@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.experiments.folder import Folder
 from harness.experiments.gating import history
 from harness.rundir.store import Store
 from harness.web.server import Answer, Server
@@ -196,6 +198,31 @@ def test_a_run_in_progress_has_its_live_page(site: Site, runs: Path, stored: Pat
     assert site.answers(f"/live/{place}/plan.json", {}) is not None
     for path in (f"/live/{place}/../secret.txt", "/live/runs/", "/live/runs/nothing/", "/live/", f"/live/{place}"):
         assert site.answers(path, {}) is None, path
+
+
+def test_an_experiment_in_progress_has_its_grid(site: Site, runs: Path, stored: Path) -> None:
+    experiment = Folder.create(runs, "chaos")
+    fault = {"engine": "fake", "sink": "absolute", "seed": 1}
+    wanted = [{**fault, "fault": "none"}, {**fault, "fault": "kill@c3:batch=3"}, {**fault, "fault": "storm"}]
+    experiment.save("chaos", wanted=wanted, done=[])
+    with experiment.going_on("resume it"):
+        run = folders.running(experiment.runs, stored)
+        place = f"runs/{experiment.path.name}"
+        assert f'href="/live/{place}/"' in text_of(site.answers("/", {}))
+        assert f'href="/live/{place}/"' in text_of(site.answers(f"/in/{place}", {}))
+        assert 'id="cases"' in text_of(site.answers(f"/live/{place}/", {}))
+        events = site.answers(f"/live/{place}/events", {})
+        assert events is not None
+        assert not isinstance(events.body, bytes)
+        frames = iter(events.body)
+        grid = next(json.loads(each[6:])["set"]["experiment"] for each in frames if b'"experiment"' in each)
+    assert [case["state"] for case in grid["cases"]] == ["waiting", "running", "waiting"]
+    assert grid["cases"][1]["run"] == f"runs/{run.path.name}"
+    (run.path / "report.html").write_text("<script>alert(1)</script>")
+    report = site.answers(f"/live/{place}/runs/{run.path.name}/report.html", {})
+    assert report is not None
+    assert "sandbox" in report.policy
+    assert site.answers(f"/live/{place}/runs/../../secret.txt", {}) is None
 
 
 @pytest.mark.parametrize(
