@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,15 +169,16 @@ def _at_ms(entry: Entry) -> int:
 
 def is_own(folder: Path, path: Path) -> bool:
     """Return whether a regular file lies there, with no link on the way to it from the folder."""
-    try:
-        own = folder.resolve(strict=True) / path.relative_to(folder)
-        return path.resolve(strict=True) == own and _is_file(path)
-    except (OSError, RuntimeError):  # nothing is there, or a loop of links
-        return False
+    above = path.relative_to(folder).parents[:-1]  # without the folder itself
+    return _is_file(path) and all(_has_kind(folder / each, stat.S_ISDIR) for each in above)
 
 
 def _is_file(path: Path) -> bool:
+    return _has_kind(path, stat.S_ISREG)
+
+
+def _has_kind(path: Path, kind: Callable[[int], bool]) -> bool:
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        return kind(os.lstat(path).st_mode)
     except OSError:
         return False
