@@ -282,6 +282,12 @@ def test_an_experiment_is_a_grid_that_fills(browser, tmp_path):
         browser.until("location.search === '' && document.querySelector('#answer-word').textContent === 'So far'")
         assert browser.value("document.querySelector('#follow').hidden")
         page.end()
+    run.end()
+    export.write_all(experiment)
+    browser.open((experiment / "live.html").as_uri())
+    browser.until("document.querySelector('#shown').textContent === 'runs/20260102-spark'")
+    assert browser.value("document.querySelector('#report').getAttribute('href')") == "runs/20260102-spark/report.html"
+    assert problems(browser) == NONE
     assert browser.errors == []
 
 
