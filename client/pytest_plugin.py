@@ -10,6 +10,7 @@ the job is right. All runs of a session share a Kafka and a Redis; each worker o
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,8 @@ from .result import Failed, Result, Unknown
 from .servers import Servers, servers
 
 RUNS = "streamgauge-runs"
-NOT_SAFE = re.compile(r"[^\w.=-]+")
+NOT_SAFE = re.compile(r"[^\w.=-]+", re.ASCII)
+LONGEST = 150  # characters of a folder's name: file systems take 255 bytes
 OTHER_SERVERS = frozenset({"kafka", "redis"})
 IN_MEMORY = "fake"  # the engine that needs neither
 
@@ -46,7 +48,7 @@ def streamgauge_servers() -> Iterator[Servers]:
 @pytest.fixture
 def gauge(request: pytest.FixtureRequest) -> Gauge:
     """Run streamgauge once: gauge(engine, fault=..., scenario=..., any_flag=...)."""
-    out = Path(request.config.getoption("--streamgauge-out")) / NOT_SAFE.sub("-", request.node.nodeid).strip("-")
+    out = Path(request.config.getoption("--streamgauge-out")) / folder_of(request.node.nodeid)
 
     def run(
         engine: str | Path | None = None,
@@ -59,6 +61,14 @@ def gauge(request: pytest.FixtureRequest) -> Gauge:
         return commands.run(scenario, engine=engine, fault=fault, **{"out": out, **shared, **flags})
 
     return run
+
+
+def folder_of(test: str) -> str:
+    """Name the folder of a test by its id. Of a long id, as of one with many faults, the end is a digest."""
+    name = NOT_SAFE.sub("-", test).strip("-")
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[:LONGEST]}-{hashlib.sha256(test.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def _shared(request: pytest.FixtureRequest) -> dict[str, Flag]:
