@@ -4,13 +4,16 @@ machine is skipped.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +26,12 @@ ROOT = Path(__file__).resolve().parents[3]
 SHELLS = ("bash", "zsh", "fish")
 CONTROLS = re.compile(r"\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[=>()][0-9A-Z]?|[\r\x07]")
 DEADLINE_S = 60.0
+ON_A_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 pytestmark = pytest.mark.timeout(240)
 
 
@@ -60,9 +69,9 @@ class Shell:
 @contextmanager
 def started(shell: str, env: dict[str, str], cwd: Path) -> Iterator[Shell]:
     master, slave = pty.openpty()
-    with subprocess.Popen(
-        [shell, "-i"], stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=env, start_new_session=True
-    ) as process:
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    command = [sys.executable, "-I", "-c", ON_A_TERMINAL, shell, "-i"]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=env) as process:
         os.close(slave)
         try:
             yield Shell(master)
