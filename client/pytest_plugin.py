@@ -5,7 +5,8 @@
 
 `gauge` runs streamgauge once, and keeps the run below `--streamgauge-out`, in a folder of the test. FAIL fails the
 test, with the verdict and its witnesses. UNKNOWN is an error of the test, not a failure: the run does not show whether
-the job is right. All runs of a session share a Kafka and a Redis; each worker of pytest-xdist has its own.
+the job is right. So is a run that was not possible. All runs of a session share a Kafka and a Redis; each worker of
+pytest-xdist has its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from . import commands
-from .program import Flag
+from .program import Flag, ProgramError, UsageError
 from .result import Failed, Result, Unknown
 from .servers import Servers, servers
 
@@ -81,15 +82,15 @@ def pytest_runtest_makereport(
     item: pytest.Item,  # noqa: ARG001  # by its name pytest knows what to hand over
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell UNKNOWN as an error of the test, on the screen and in junit.xml: only an error has another moment than
-    `call`.
+    """Report UNKNOWN as an error of the test, on the screen and in junit.xml: only an error has another moment than
+    `call`. Our own traceback explains nothing, so the sentence stands alone.
     """
     report = yield
     if call.when == "call" and call.excinfo is not None:
         found = call.excinfo.value
-        if isinstance(found, Unknown):
+        if isinstance(found, Unknown | ProgramError) and not isinstance(found, UsageError):
             report.when = "run"  # type: ignore[assignment]  # plug-ins know three moments, and pytest any
-        if isinstance(found, Unknown | Failed):
+        if isinstance(found, Unknown | Failed | ProgramError):
             report.longrepr = str(found)
     return report
 

@@ -35,6 +35,16 @@ def test_unknown(gauge):
 
 def test_not_understood(gauge):
     gauge("fake", fault="hurricane", **SMALL)
+
+
+def test_not_possible(gauge, monkeypatch):
+    from client import commands, program
+
+    def asked(words):
+        raise program.ProgramError("the disk is full")
+
+    monkeypatch.setattr(commands, "asked", asked)
+    gauge("fake")
 """
 
 
@@ -54,14 +64,17 @@ def pytest_in(folder: Path, *words: str) -> str:
 
 def test_fail_fails_and_unknown_is_an_error(told):
     output, _ = told
-    assert "2 failed, 1 passed, 1 error" in output, output
+    assert "2 failed, 1 passed, 2 errors" in output, output
 
 
 def test_the_text_of_a_failure_is_the_verdict(told):
     output, folder = told
     assert "FAIL  lost: " in output
     assert "campaign " in output
-    assert "assert_pass()" not in output.partition("test_not_understood")[0], "no traceback of ours is shown"
+    assert "assert_pass()" not in output
+    assert "program.py" not in output, "no traceback of ours is shown"
+    assert "the disk is full" in output
+    assert "'hurricane'" in output
     assert str(folder / "streamgauge-runs") in output
 
 
@@ -75,6 +88,7 @@ def test_junit_tells_them_apart(told):
         "test_wrong[kill@offset=50%]": ["failure"],
         "test_unknown": ["error"],
         "test_not_understood": ["failure"],
+        "test_not_possible": ["error"],
     }
 
 
