@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -169,10 +170,14 @@ class Grid:
 
 def as_object(kind: str, cases: Sequence[Case], *, finished: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the grid as the page reads it."""
-    numbers: dict[str, int] = {}
-    for case in cases:
-        numbers[case.state] = numbers.get(case.state, 0) + 1
+    found = Counter(case.state for case in cases)
+    numbers = {state: found[state] for state in sorted(found, key=lambda each: (_rank(each), each))}
     return {"kind": kind, "cases": [asdict(case) for case in cases], "numbers": numbers, "finished": finished}
+
+
+def _rank(state: str) -> int:
+    """Return where a state stands in a sentence: first what is known, then what goes on, then what is left."""
+    return (RUNNING, WAITING).index(state) + 1 if state in (RUNNING, WAITING) else 0
 
 
 def _values(spec: Mapping[str, Any]) -> dict[str, Any]:

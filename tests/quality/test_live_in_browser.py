@@ -279,7 +279,7 @@ def test_an_experiment_is_a_grid_that_fills(browser, tmp_path):
         browser.until("document.querySelector('#answer-word').textContent === 'FAIL'")
         browser.value("document.querySelector('#follow a').focus()")
         browser.press("Enter")
-        browser.until("location.search === '' && document.querySelector('#answer-word').textContent === 'So far'")
+        browser.until("location.search === '' && document.querySelector('#answer-word')?.textContent === 'So far'")
         assert browser.value("document.querySelector('#follow').hidden")
         page.end()
     run.end()

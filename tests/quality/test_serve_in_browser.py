@@ -5,6 +5,7 @@ of a run can be. Needs Chromium from the distribution; elsewhere it is skipped.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(tmp_path: Path, stored: Path) -> Path:
     """All kinds of runs."""
     runs = folders.copied(stored, tmp_path / "runs", *folders.USED)
+    shutil.copytree(stored / RIGHT, runs / "right-again")
     folders.script_in_a_name(runs, stored)
     (runs / SCRIPT.replace("/", "_")).mkdir()
     return runs

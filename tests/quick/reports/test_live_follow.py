@@ -270,6 +270,7 @@ def test_an_experiment_that_is_being_written_has_a_grid(tmp_path):
 
     grid, shown = Grid(tmp_path).read()
 
-    assert (grid["kind"], shown, grid["numbers"]) == ("chaos", "runs/20260101-1", {"running": 1, "waiting": 2})
+    assert (grid["kind"], shown) == ("chaos", "runs/20260101-1")
+    assert [*grid["numbers"].items()] == [("running", 1), ("waiting", 2)]
     (tmp_path / "experiment.json").write_text("{")
     assert Grid(tmp_path).read() == ({}, "")
