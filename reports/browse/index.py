@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from harness.rundir import markers
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import HISTORY, OWNER, Store, made_ms
 from harness.terminal.command_end import summary
+from harness.util import local_time
 from harness.util.texts import many, printable, shown
 from reports import listing, saved
 from reports.browse import in_progress
@@ -82,11 +82,8 @@ class Entry:
 
     @property
     def made(self) -> str:
-        return minute(self.made_ms)
-
-
-def minute(at_ms: int | None) -> str:
-    return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
+        """The reader's time."""
+        return "" if self.made_ms is None else local_time.minute(self.made_ms)
 
 
 class Index:

@@ -17,6 +17,7 @@ from harness.model import HarnessError, RunSpec, UsageError
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import HISTORY, Store
 from harness.terminal.command_end import known
+from harness.util import local_time
 from harness.util.file_tree import files
 from harness.util.texts import clock, printable, shown
 from harness.web.server import Answer, Query
@@ -31,7 +32,6 @@ from reports.live.server import LivePage
 from reports.page import Link, Section, Table
 
 LINES, LONGEST = 30, 200
-UTC = " UTC"
 FILES = 1000  # most that a page lists
 K = TypeVar("K")
 V = TypeVar("V")
@@ -95,10 +95,10 @@ class Site:
             self.index.entries(place),
             query,
             title=entry.name,
-            subtitle=f"{entry.kind}, made {entry.made} UTC" if entry.made else entry.kind,
+            subtitle=f"{entry.kind}, made {entry.made}" if entry.made else entry.kind,
             action=pages.about(entry),
             what="runs",
-            text=[f"{entry.state}: {entry.sentence}" if entry.sentence else entry.state],
+            text=[pages.stands(entry)],
             links=links,
         )
 
@@ -246,9 +246,11 @@ def _settings(store: Store) -> list[Section]:
 
 def _history(store: Store) -> Section:
     lines = in_progress.tail(store.path / HISTORY)[-LINES:]
-    rows = tuple((clock(each.at_ms).removesuffix(UTC) if each.at_ms else "", each.kind, each.facts) for each in lines)
+    rows = tuple(
+        (local_time.local(clock(each.at_ms), each.at_ms) if each.at_ms else "", each.kind, each.facts) for each in lines
+    )
     text = () if rows else ("It has no history yet.",)
-    table = Table(("time, UTC", "what", "facts"), rows)
+    table = Table(("time", "what", "facts"), rows)
     return Section("history", "The end of its history", text=text, tables=(table,))
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from http.client import HTTPConnection
@@ -198,6 +199,27 @@ def test_a_run_in_progress_has_its_live_page(site: Site, runs: Path, stored: Pat
     assert site.answers(f"/live/{place}/plan.json", {}) is not None
     for path in (f"/live/{place}/../secret.txt", "/live/runs/", "/live/runs/nothing/", "/live/", f"/live/{place}"):
         assert site.answers(path, {}) is None, path
+
+
+def test_times_are_those_of_the_reader(site: Site, runs: Path, stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the list, of a page and of two runs: `windows 15:06:44 UTC` and `2026-11-26 20:29` in the files."""
+    folders.copied(stored, runs, RIGHT, DOUBLES)
+    paths = [
+        ("/", {}),
+        (f"/run/runs/{DOUBLES}", {}),
+        ("/compare", {"a": f"runs/{DOUBLES}", "b": f"runs/{RIGHT}"}),
+    ]
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Kolkata")
+            time.tzset()
+            shown = [text_of(site.answers(path, query)) for path, query in paths]
+    finally:
+        time.tzset()
+    for page in shown:
+        assert "2026-11-27 01:59 +05:30" in page
+        assert "windows 20:36:44 +05:30" in page
+        assert " UTC" not in page
 
 
 def test_an_experiment_in_progress_has_its_grid(site: Site, runs: Path, stored: Path) -> None:
