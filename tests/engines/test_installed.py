@@ -213,7 +213,8 @@ def test_it_lives_beside_another_pyspark_pandas_and_pydantic(wheel, tmp_path):
 def asked_of(python: Path, *words: str, **how: Any) -> str:
     done = subprocess.run([str(python), *words], capture_output=True, text=True, check=False, **how)
     assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    output: str = done.stdout
+    return output
 
 
 def test_its_tests_lie_in_the_checkout(borrowing):

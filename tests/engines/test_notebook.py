@@ -88,7 +88,7 @@ BY_PYTEST = f"def test_job(gauge):\n    gauge(**{PLAN}, quiet=True).assert_pass(
 def by_command(folder: Path, _: Path) -> Path:
     flags = [word for name, value in PLAN.items() for word in (f"--{name}", str(value))]
     done = made([ROOT / "streamgauge", "run", *flags, "--json"], folder)
-    return folder / json.loads(done)["run"]
+    return folder / str(json.loads(done)["run"])
 
 
 def by_python(folder: Path, kernel: Path) -> Path:
