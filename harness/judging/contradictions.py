@@ -217,7 +217,7 @@ def _of_samples(run: StoredRun) -> Iterator[str]:
         return
     looked = sampled_keys(run.spec.tape)
     expected = run.oracle.settle(run.planned, run.epoch_ms).cell
-    if np.isin(run.oracle.codes.keys(expected), looked).any() and run.rows:
+    if np.isin(run.oracle.codes.keys(expected), looked).any() and run.has_rows:
         yield "samples.parquet holds no change of a count, although observed.parquet holds counts of the load"
 
 
@@ -276,7 +276,7 @@ def _of_verdict(run: StoredRun) -> Iterator[str]:
     verdict = unless_missing(lambda: run.verdict)
     if OBSERVED in run.unread:
         return
-    if verdict and verdict.totals.get("counted", 0) and not run.rows:
+    if verdict and verdict.totals.get("counted", 0) and not run.has_rows:
         yield f"observed.parquet holds nothing, and an earlier verdict had counted {verdict.totals['counted']:,} events"
 
 

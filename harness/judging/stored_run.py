@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -45,6 +45,7 @@ from workloads.base import BESIDE, COUNTS, Codec, Columns, Oracle, Question
 from workloads.registry import codec_of, length_ms_of, oracle_of
 from workloads.totals import InTotals
 
+ROWS_AT_ONCE = 1 << 16
 OBSERVED, AFTER_STOP, LOG = "observed.parquet", "observed-after-stop.parquet", "log.parquet"
 STATES = "states.parquet"
 BACKFILLED, HALF_BACKFILLED = "backfilled.parquet", "backfilled-half.parquet"
@@ -245,10 +246,14 @@ class StoredRun:
         """The polls of the results during the run."""
         return self.store.read_table("samples.parquet")
 
-    @cached_property
-    def rows(self) -> list[Row]:
-        """The results as read before the engine was stopped."""
+    @property
+    def rows(self) -> Iterator[Row]:
+        """Yield the results as read before the engine was stopped. There may be several for each event."""
         return self._rows(OBSERVED)
+
+    @cached_property
+    def has_rows(self) -> bool:
+        return any(True for _ in self.rows)
 
     @cached_property
     def observed(self) -> Observed:
@@ -372,12 +377,12 @@ class StoredRun:
         log = CountedLog(self.log, self.batch_log, self.spec, question, codec, missing_ms=newest_ms, kinds=kinds)
         return log.whole
 
-    def _rows(self, name: str) -> list[Row]:
-        table = self.store.read_table(name)
-        columns = (table.column(name).to_pylist() for name in Row._fields)
-        return [Row(*values) for values in zip(*columns, strict=True)]
+    def _rows(self, name: str) -> Iterator[Row]:
+        for batch in self.store.open_table(name).to_batches(max_chunksize=ROWS_AT_ONCE):
+            columns = (batch.column(name).to_pylist() for name in Row._fields)
+            yield from map(Row, *columns)
 
-    def _interpreted(self, rows: Sequence[Row]) -> Observed:
+    def _interpreted(self, rows: Iterable[Row]) -> Observed:
         numbers = {key: number for number, key in enumerate(self.keys)}
         seen = interpret(rows, numbers, self.oracle.codes, self.claim.bookkeeping)
         return in_totals(seen, self.oracle) if isinstance(self.oracle, InTotals) else seen

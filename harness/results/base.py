@@ -145,8 +145,7 @@ class PolledStore(ResultStore):
 
     def observer(self, tape: TapeSpec) -> Observer | None:
         location = self._location
-        known = frozenset(location.keys)
-        bookkeeping = [pattern for claim in location.manifest.sinks for pattern in claim.bookkeeping]
+        known, bookkeeping = frozenset(location.keys), self.bookkeeping
 
         seen: list[Row] = []
         replies: tuple[Sequence[object], Collection[str]] = (), ()
@@ -161,6 +160,11 @@ class PolledStore(ResultStore):
                 yield Polled(*replies, each.at_us, each.name, each.writer)
 
         return PlainObserver(poll, self.close, location.keys, tape, location.clock)
+
+    @property
+    def bookkeeping(self) -> Sequence[str]:
+        """Return patterns of keys that the engine's sinks keep for themselves."""
+        return [pattern for claim in self._location.manifest.sinks for pattern in claim.bookkeeping]
 
     def is_there(self, row: Row) -> bool:
         """Return False for a row that the engine has begun and not yet written: a poll is not atomic."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import redis
 
@@ -24,6 +24,8 @@ from harness.util.integers import parse_int64
 from harness.util.texts import quoted, readable, shown
 from workloads.cells import Codes
 from workloads.totals import InTotals
+
+_Value = TypeVar("_Value")
 
 OUR_KEYS = "streamgauge:*"
 LEFT = "streamgauge:left:"  # followed by an output's key: its place in the order of all outputs
@@ -180,35 +182,66 @@ def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
 def interpret(rows: Iterable[Row], index_of: Mapping[str, int], codes: Codes, bookkeeping: Sequence[str]) -> Observed:
     """Convert raw rows to counts per cell. Every other entry becomes a stray with its own name."""
     ours = (*OURS, *bookkeeping)
-    counts: dict[int, list[int]] = {}
-    sums: dict[int, list[Checksum]] = {}
+    read: dict[str, _Key] = {}
+    counts, sums = _Last[int](), _Last[Checksum]()
     left: dict[int, int] = {}
     strays: list[Stray] = []
     for row in rows:
-        if row.key.startswith(LEFT) and (output := index_of.get(row.key.removeprefix(LEFT))) is not None:
-            left[codes.one(output, int(row.field))] = int(row.value)
-        if matches(row.key, ours):
+        key = read.get(row.key) or read.setdefault(row.key, _Key.of(row.key, index_of, ours))
+        if key.left is not None:
+            left[codes.one(key.left, int(row.field))] = int(row.value)
+        if key.ours:
             continue
-        key = index_of.get(row.key.removeprefix(PREFIX))
-        if row.kind != HASH or key is None:
-            strays.append(_stray(row, known=key is not None))
+        if row.kind != HASH or key.number is None:
+            strays.append(_stray(row, known=key.number is not None))
             continue
-        window, summed = parse_int64(row.field), row.key.startswith(PREFIX)
-        count, checksum = (None, Checksum.read(row.value)) if summed else (parse_int64(row.value), None)
+        window = parse_int64(row.field)
+        count, checksum = (None, Checksum.read(row.value)) if key.summed else (parse_int64(row.value), None)
         if window is not None and count is not None:
-            counts.setdefault(codes.one(key, window), []).append(count)
+            counts.add(codes.one(key.number, window), count)
         elif window is not None and checksum is not None:
-            sums.setdefault(codes.one(key, window), []).append(checksum)
+            sums.add(codes.one(key.number, window), checksum)
         else:
             strays.append(Stray(_where(row), shown(row.value), "number"))
     return Observed(
-        Ledger((cell, found[-1]) for cell, found in counts.items()),
+        Ledger(counts.last),
         tuple(strays),
-        {cell: found[-1] for cell, found in sums.items()},
-        zeros=tuple(cell for cell, found in counts.items() if found[-1] == 0),
-        ambiguities=(*_ambiguities("count", counts), *_ambiguities("sums", sums)),
+        sums.last,
+        zeros=tuple(cell for cell, count in counts.last.items() if count == 0),
+        ambiguities=(*counts.ambiguities("count"), *sums.ambiguities("sums")),
         left=left,
     )
+
+
+class _Key(NamedTuple):
+    """What the name of a hash says. Many rows have the same one."""
+
+    left: int | None  # the number of the output whose places it has
+    ours: bool  # it holds no results
+    number: int | None  # of a result; None: an unknown one
+    summed: bool
+
+    @classmethod
+    def of(cls, name: str, index_of: Mapping[str, int], ours: tuple[str, ...]) -> _Key:
+        left = index_of.get(name.removeprefix(LEFT)) if name.startswith(LEFT) else None
+        return cls(left, matches(name, ours), index_of.get(name.removeprefix(PREFIX)), name.startswith(PREFIX))
+
+
+class _Last(Generic[_Value]):
+    """The last value of each cell, and all of those that have several."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, _Value] = {}
+        self._several: dict[int, list[_Value]] = {}
+
+    def add(self, cell: int, value: _Value) -> None:
+        if cell in self.last:
+            self._several.setdefault(cell, [self.last[cell]]).append(value)
+        self.last[cell] = value
+
+    def ambiguities(self, what: Literal["count", "sums"]) -> Iterable[Ambiguity]:
+        several = self._several
+        return (Ambiguity(cell, what, tuple(map(str, several[cell]))) for cell in self.last if cell in several)
 
 
 def in_totals(seen: Observed, oracle: InTotals) -> Observed:
@@ -231,7 +264,3 @@ def _stray(row: Row, *, known: bool) -> Stray:
 
 def _where(row: Row) -> str:
     return shown(f"{quoted(row.key)}[{quoted(row.field)}]" if row.field else quoted(row.key))
-
-
-def _ambiguities(what: Literal["count", "sums"], found: Mapping[int, Sequence[object]]) -> Iterable[Ambiguity]:
-    return (Ambiguity(cell, what, tuple(map(str, values))) for cell, values in found.items() if len(values) > 1)

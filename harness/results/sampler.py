@@ -114,6 +114,7 @@ class Polled(NamedTuple):
     at_us: int | None = None
     version: str = ""
     writer: str = ""
+    whole: bool = True  # False: the replies have only the fields that changed since the poll before
 
 
 def sampled_keys(tape: TapeSpec) -> tuple[int, ...]:
@@ -172,15 +173,17 @@ class Recorder:
         """Record the start: the time to the first poll counts as one between two polls."""
         self._begun_us = at_us
 
-    def record(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None) -> None:
-        """Record a whole poll that ended at `at_us`; without `began_us` it took no time.
+    def record(self, at_us: int, replies: Sequence[object], *, began_us: int | None = None, whole: bool = True) -> None:
+        """Record a poll of everything that ended at `at_us`; without `began_us` it took no time.
 
-        A reply is the key's hash as Redis returns it, [field, value, ...]; any other reply is no hash.
+        A reply is the key's hash as Redis returns it, [field, value, ...]; any other reply is no hash. If they are not
+        `whole`, the other fields have not changed.
         """
         self._looks_us.append(at_us)
         self._whole_us.append(at_us)
         self._saw_closed(at_us, [*self._closed_at_us])
-        self._compare_whole(at_us, replies)
+        compare = self._compare_whole if whole else self._add
+        compare(at_us, replies)
         self._saw(at_us if began_us is None else began_us, None)
 
     def version(self, at_us: int, replies: Sequence[object], name: str, writer: str) -> None:
@@ -218,6 +221,14 @@ class Recorder:
             self._texts[index] = new
             self._changed(at_us, index, old, new)
             self.windows = max(self.windows, len(new))
+
+    def _add(self, at_us: int, replies: Sequence[object]) -> None:
+        for index, reply in self._hashes(at_us, replies):
+            texts, new = self._texts[index], dict(zip(reply[::2], reply[1::2], strict=True))
+            old = {field: texts[field] for field in new.keys() & texts.keys()}
+            texts.update(new)
+            self._changed(at_us, index, old, new)
+            self.windows = max(self.windows, len(texts))
 
     def _compare(self, at_us: int, windows: range, replies: Sequence[object]) -> None:
         fields = [b"%d" % window_ms for window_ms in windows]
@@ -462,7 +473,7 @@ class PlainObserver(_Watch):
         for seen in self._ask(self._names):
             if seen.at_us is None:
                 at_us = self._clock.now_us()
-                self._recorder.record(at_us, seen.replies, began_us=began_us)
+                self._recorder.record(at_us, seen.replies, began_us=began_us, whole=seen.whole)
             else:
                 at_us = seen.at_us
                 self._recorder.version(at_us, seen.replies, seen.version, seen.writer)

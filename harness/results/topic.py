@@ -13,20 +13,24 @@ The topic is created for the run. Its name is `results_topic` in the engine's ru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from harness.engines.template import VALUE, WINDOW, numbers_of
-from harness.model import HarnessError
-from harness.results.base import UPDATED, PolledStore, ResultLocation, window_start
+from harness.model import HarnessError, TapeSpec
+from harness.results.base import UPDATED, Observer, PolledStore, ResultLocation, window_start
 from harness.results.columns import OUTPUTS
-from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row
+from harness.results.redis_scan import HASH, LEFT, NO_RESULT, Row, strangers
+from harness.results.sampler import PlainObserver, Polled
 from harness.services import made
 from harness.services.kafka import stable_offsets
 from harness.util.integers import parse_int64
 from workloads.base import NULL
+
+T = TypeVar("T")
+Fields: TypeAlias = dict[str, dict[str, T]]  # by key, and by window or event
 
 POLL_S = 0.2
 STALL_S = 30.0
@@ -44,9 +48,11 @@ class KafkaTopic(PolledStore):
 
     def __init__(self, location: ResultLocation) -> None:
         super().__init__(location)
-        self._cells: dict[tuple[str, str], str] = {}
-        self._changed: dict[tuple[str, str], str] = {}
-        self._left: dict[tuple[str, str], int] = {}  # outputs, in the order in which they left
+        self._cells = Fields[str]()
+        self._changed = Fields[str]()
+        self._left = Fields[int]()  # outputs, in the order in which they left
+        self._outputs = self._changes = 0  # distinct outputs, and changes of cells
+        self._news: Fields[str] | None = None  # what changed since the poll before; None: nobody polls
         self._strays: list[Row] = []
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
@@ -59,14 +65,28 @@ class KafkaTopic(PolledStore):
 
     def rows(self) -> list[Row]:
         self._read_on()
-        cells = [Row(key, window, count, HASH) for (key, window), count in self._cells.items()]
-        told = [Row(UPDATED + key, window, at, HASH) for (key, window), at in self._changed.items()]
-        positions = [Row(LEFT + key, event, str(position), HASH) for (key, event), position in self._left.items()]
+        cells = [Row(key, window, count, HASH) for key, window, count in entries(self._cells)]
+        told = [Row(UPDATED + key, window, at, HASH) for key, window, at in entries(self._changed)]
+        positions = [Row(LEFT + key, event, str(position), HASH) for key, event, position in entries(self._left)]
         return [*cells, *told, *positions, *self._strays]
 
     def snapshot(self) -> object:
         self._read_on()
-        return dict(self._cells)
+        return self._changes
+
+    def observer(self, tape: TapeSpec) -> Observer | None:
+        """Each poll has only what changed: a topic may hold an output for each of millions of events."""
+        location, bookkeeping = self._location, self.bookkeeping
+        known, news = frozenset(location.keys), Fields[str]()
+        self._news = news
+
+        def poll(names: Sequence[str]) -> Iterator[Polled]:
+            self._read_on()
+            replies = [[text for pair in news.get(name, {}).items() for text in pair] for name in names]
+            news.clear()
+            yield Polled(replies, strangers(self._cells, known, bookkeeping), whole=False)
+
+        return PlainObserver(poll, self.close, location.keys, tape, location.clock)
 
     def close(self) -> None:
         if self._consumer is not None:
@@ -118,17 +138,31 @@ class KafkaTopic(PolledStore):
             where = f"{self._location.topic}[{message.partition()}@{message.offset()}]"
             self._strays.append(Row(where, "", repr(value), NO_RESULT))
         for key, window, count, name in told:
-            cell = key, window_start(window, self._location, name)
-            self._cells[cell] = count
-            self._changed[cell] = at_ms
+            self._set(key, window_start(window, self._location, name), count, at_ms)
 
     def _put_out(self, key: str, event: str, values: Mapping[str, str], at_ms: str) -> None:
-        self._left.setdefault((f"{OUTPUTS}:{key}", event), len(self._left))
-        times = int(self._cells.get((f"{OUTPUTS}:{key}", event), 0)) + 1
+        counts = f"{OUTPUTS}:{key}"
+        left = self._left.setdefault(counts, {})
+        if event not in left:
+            left[event] = self._outputs
+            self._outputs += 1
+        times = int(self._cells.get(counts, {}).get(event, 0)) + 1
         for name, value in {**values, OUTPUTS: str(times)}.items():
-            cell = f"{name}:{key}", event
-            self._cells[cell] = value
-            self._changed[cell] = at_ms
+            self._set(f"{name}:{key}", event, value, at_ms)
+
+    def _set(self, key: str, field: str, value: str, at_ms: str) -> None:
+        fields = self._cells.setdefault(key, {})
+        if fields.get(field) != value:
+            fields[field] = value
+            self._changes += 1
+            if self._news is not None:
+                self._news.setdefault(key, {})[field] = value
+        if self._news is None:
+            self._changed.setdefault(key, {})[field] = at_ms
+
+
+def entries(fields: Fields[T]) -> Iterator[tuple[str, str, T]]:
+    return ((key, field, value) for key, values in fields.items() for field, value in values.items())
 
 
 class Named:
@@ -146,7 +180,7 @@ class Named:
     def cells(self, value: bytes) -> list[tuple[str, str, str, str]]:
         """Return key, window, value and the window's name for each cell in a record; nothing if one is invalid."""
         try:
-            told = json.loads(value.decode(), object_pairs_hook=_each_once)
+            told = _JSON.decode(value.decode())
             keys = self._keys.get(tuple(told[name] for name in self._texts), {})
             numbers = {name: _text_of(told[name]) for name in self._numbers if name in told}
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -166,7 +200,7 @@ def cell_of(value: bytes) -> tuple[str, str, str] | None:
     Numbers are whole numbers of JSON, or texts in the one spelling that a count has.
     """
     try:
-        told = json.loads(value.decode(), object_pairs_hook=_each_once)
+        told = _JSON.decode(value.decode())
         key, numbers = told["campaign"], [told["window"], told["count"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
@@ -183,7 +217,7 @@ def _text_of(number: object) -> str | None:
 def output_of(value: bytes) -> tuple[str, str, dict[str, str]] | None:
     """Return key and number of an event, and its values; None if the record is no output."""
     try:
-        told = json.loads(value.decode(), object_pairs_hook=_each_once)
+        told = _JSON.decode(value.decode())
         key, event, values = told["campaign"], told["window"], told["output"]
         numbers = {name: NULL if number is None else number for name, number in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -199,3 +233,6 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(told := dict(pairs)) < len(pairs):
         raise ValueError
     return told
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_each_once)  # json.loads would make one for each record

@@ -18,6 +18,8 @@ from generators.spark_plan import Plan
 from harness.kafka_log import recount
 from harness.model import Exit, KafkaAddress
 from harness.services import kafka
+from harness.services.kafka import EmbeddedKafka
+from harness.services.small_disk import SmallDisk, impossible
 from harness.util.wait import wait_until
 from tests.quick.generators.test_by_partition import EPOCH_MS, Records, no_client, sent_by_servers
 
@@ -120,6 +122,30 @@ def test_a_signal_leaves_no_topic_and_no_process(kafka_address):
     assert f"Deleted the topic {topic}" in answer["said"]
     assert topic not in kafka.topic_ids(kafka_address)
     assert [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_disk_that_fills_meanwhile_is_named_and_the_topic_is_not_taken_for_whole(jars, java, tmp_path):
+    if why := impossible():
+        pytest.skip(f"NO REAL FULL DISK IS TRIED: none can be mounted here ({why})")
+    disk = SmallDisk(tmp_path / "disk", 800)
+    disk.mount()
+    broker = EmbeddedKafka(disk.folder, jars, java, heap="512m")
+    try:
+        address = broker.start()
+        topic, process = start(address, "--rate", "50000", "--backlog", "20s", "--master", "local[2]")
+        _await_records(address, topic, process)
+        disk.fill()
+
+        answer = ended(process)
+
+        assert answer["exit"] == Exit.BROKEN
+        assert "Spark could not write the backlog" in answer["error"]
+        assert f"The topic {topic}" in answer["said"]
+        assert "stays, and is no whole backlog: delete it before you use it" in answer["said"]
+        disk.free()
+    finally:
+        broker.stop()
+        disk.unmount()
 
 
 def _await_records(address: KafkaAddress, topic: str, process: subprocess.Popen[str]) -> None:

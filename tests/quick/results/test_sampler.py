@@ -95,6 +95,24 @@ def test_the_changes_tell_every_count_at_every_look_and_nothing_twice(looks):
     assert (sampled.looks.garbage > 0) == bool(bad or any(b"2?" in look[p].values() for look in looks for p in (0, 1)))
 
 
+@given(st.lists(st.tuples(HASHES, HASHES), min_size=1, max_size=8))
+def test_polls_of_what_changed_tell_the_same_as_whole_ones(looks):
+    """Of a store in which no field vanishes."""
+    whole: list[dict[bytes, bytes]] = [{}, {}]
+    every, news = Recorder(CAMPAIGNS), Recorder(CAMPAIGNS)
+    for number, look in enumerate(looks):
+        changed = [{f: v for f, v in new.items() if old.get(f) != v} for old, new in zip(whole, look, strict=True)]
+        whole = [old | new for old, new in zip(whole, look, strict=True)]
+        every.record(number * 50_000, [flat(fields) for fields in whole])
+        news.record(number * 50_000, [flat(fields) for fields in changed], whole=False)
+
+    one, other = every.sampled(2, 0.0), news.sampled(2, 0.0)
+    assert (sorted(rows(one)), one.looks) == (sorted(rows(other)), other.looks)
+    assert {name: sorted(column) for name, column in one.glitches.items()} == {
+        name: sorted(column) for name, column in other.glitches.items()
+    }
+
+
 def test_a_count_that_vanished_is_zero_and_one_that_comes_back_is_told_again():
     sampled = recorded([[[b"0", b"5"], []], [[], []], [[b"0", b"5"], []]])
 

@@ -13,11 +13,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from harness.evidence.observed import folded
 from harness.results.columns import OUTPUTS
-from harness.results.redis_scan import interpret
+from harness.results.redis_scan import LEFT, interpret
+from harness.results.sampler import PlainObserver
 from harness.results.topic import KafkaTopic, output_of
 from harness.selftest import orders as planted
 from harness.selftest.by_hand import EPOCH_MS
 from harness.selftest.declared import events, in_cells
+from harness.util.clock import Clock
 from tests.quick.workloads.test_page_visits import Planned
 from workloads.base import NULL
 from workloads.enrichment.jobs.enriched import Windows
@@ -283,7 +285,37 @@ def test_an_event_that_comes_out_again_is_counted_again():
     for at_ms, orders in enumerate((3, 4)):
         results._put_out("a", "7", {"orders": str(orders)}, str(at_ms))
 
-    assert results._cells == {("orders:a", "7"): "4", ("outputs:a", "7"): "2"}
+    results._read_on = lambda: None  # type: ignore[method-assign]
+    found = {(row.key, row.field): row.value for row in results.rows() if not row.key.startswith(("updated:", LEFT))}
+
+    assert found == {("orders:a", "7"): "4", ("outputs:a", "7"): "2"}
+
+
+def test_a_poll_of_outputs_has_what_changed_since_the_poll_before():
+    tape = planted.ASKED.tape
+    location = SimpleNamespace(
+        keys=results_of(tape).keys,
+        parts=(),
+        number="event_id",
+        length_ms=None,
+        manifest=SimpleNamespace(sinks=()),
+        clock=Clock(),
+    )
+    results = KafkaTopic(location)  # type: ignore[arg-type]
+    results._read_on = lambda: None  # type: ignore[method-assign]
+    observer = results.observer(tape)
+    assert isinstance(observer, PlainObserver)
+    polled, before = [], results.snapshot()
+    for event, orders in (("7", "3"), ("7", "3"), ("8", "1")):
+        results._put_out("a", event, {"orders": orders}, "0")
+        polled += [(each.whole, each.replies) for each in observer._ask(("orders:a", "outputs:a"))]
+
+    assert polled == [
+        (False, [["7", "3"], ["7", "1"]]),
+        (False, [[], ["7", "2"]]),
+        (False, [["8", "1"], ["8", "1"]]),
+    ]
+    assert results.snapshot() != before
 
 
 def test_an_output_has_the_place_at_which_it_left_first():

@@ -53,9 +53,8 @@ class Windows(KeyedProcessFunction):  # type: ignore[misc]  # PyFlink has no typ
         yield Row(ctx.get_current_key(), opens, reads, articles)
         self._forget(opens + self._windows.slide_ms)
         self._next.clear()
-        if not self._reads.is_empty():
-            oldest = min(self._reads.keys())
-            self._wait_for(max(ends, oldest) + self._windows.slide_ms, ctx)
+        if panes := [*self._reads.keys()]:  # is_empty() may still be False right after the last one was removed
+            self._wait_for(max(ends, min(panes)) + self._windows.slide_ms, ctx)
 
     def _wait_for(self, ends: int, ctx: KeyedProcessFunction.Context) -> None:
         before = self._next.value()
