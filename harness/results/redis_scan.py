@@ -214,7 +214,7 @@ def interpret(rows: Iterable[Row], index_of: Mapping[str, int], codes: Codes, bo
 
 
 class _Key(NamedTuple):
-    """What the name of a hash says. Many rows have the same one."""
+    """The facts that the name of a hash holds. Many rows have the same one."""
 
     left: int | None  # the number of the output whose places it has
     ours: bool  # it holds no results

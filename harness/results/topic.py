@@ -52,7 +52,7 @@ class KafkaTopic(PolledStore):
         self._changed = Fields[str]()
         self._left = Fields[int]()  # outputs, in the order in which they left
         self._outputs = self._changes = 0  # distinct outputs, and changes of cells
-        self._news: Fields[str] | None = None  # what changed since the poll before; None: nobody polls
+        self._news: Fields[str] | None = None  # what changed since the poll before; None: nothing polls
         self._strays: list[Row] = []
         self._at: dict[int, int] = {}
         self._consumer: Consumer | None = None
