@@ -5,11 +5,13 @@
 
 `gauge` runs streamgauge once, and keeps the run below `--streamgauge-out`, in a folder of the test. FAIL fails the
 test, with the verdict and its witnesses. UNKNOWN is an error of the test, not a failure: the run does not show whether
-the job is right. All runs of a session share a Kafka and a Redis; each worker of pytest-xdist has its own.
+the job is right. So is a run that was not possible. All runs of a session share a Kafka and a Redis; each worker of
+pytest-xdist has its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -17,12 +19,13 @@ from pathlib import Path
 import pytest
 
 from . import commands
-from .program import Flag
+from .program import Flag, ProgramError, UsageError
 from .result import Failed, Result, Unknown
 from .servers import Servers, servers
 
 RUNS = "streamgauge-runs"
-NOT_SAFE = re.compile(r"[^\w.=-]+")
+NOT_SAFE = re.compile(r"[^\w.=-]+", re.ASCII)
+LONGEST = 150  # characters of a folder's name: file systems take 255 bytes
 OTHER_SERVERS = frozenset({"kafka", "redis"})
 IN_MEMORY = "fake"  # the engine that needs neither
 
@@ -46,7 +49,7 @@ def streamgauge_servers() -> Iterator[Servers]:
 @pytest.fixture
 def gauge(request: pytest.FixtureRequest) -> Gauge:
     """Run streamgauge once: gauge(engine, fault=..., scenario=..., any_flag=...)."""
-    out = Path(request.config.getoption("--streamgauge-out")) / NOT_SAFE.sub("-", request.node.nodeid).strip("-")
+    out = Path(request.config.getoption("--streamgauge-out")) / folder_of(request.node.nodeid)
 
     def run(
         engine: str | Path | None = None,
@@ -61,6 +64,14 @@ def gauge(request: pytest.FixtureRequest) -> Gauge:
     return run
 
 
+def folder_of(test: str) -> str:
+    """Name the folder of a test by its id. Of a long id, as of one with many faults, the end is a digest."""
+    name = NOT_SAFE.sub("-", test).strip("-")
+    if len(name) <= LONGEST:
+        return name
+    return f"{name[:LONGEST]}-{hashlib.sha256(test.encode(errors='replace')).hexdigest()[:8]}"
+
+
 def _shared(request: pytest.FixtureRequest) -> dict[str, Flag]:
     started: Servers = request.getfixturevalue("streamgauge_servers")
     return {"kafka": started.kafka, "redis": started.redis, "reset": True}
@@ -71,15 +82,15 @@ def pytest_runtest_makereport(
     item: pytest.Item,  # noqa: ARG001  # by its name pytest knows what to hand over
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell UNKNOWN as an error of the test, on the screen and in junit.xml: only an error has another moment than
-    `call`.
+    """Report UNKNOWN as an error of the test, on the screen and in junit.xml: only an error has another moment than
+    `call`. Our own traceback explains nothing, so the sentence stands alone.
     """
     report = yield
     if call.when == "call" and call.excinfo is not None:
         found = call.excinfo.value
-        if isinstance(found, Unknown):
+        if isinstance(found, Unknown | ProgramError) and not isinstance(found, UsageError):
             report.when = "run"  # type: ignore[assignment]  # plug-ins know three moments, and pytest any
-        if isinstance(found, Unknown | Failed):
+        if isinstance(found, Unknown | Failed | ProgramError):
             report.longrepr = str(found)
     return report
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ from harness.rundir import markers
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import HISTORY, OWNER, Store, made_ms
 from harness.terminal.command_end import summary
-from harness.util.texts import printable, shown
+from harness.util import local_time
+from harness.util.texts import many, printable, shown
 from reports import listing, saved
 from reports.browse import in_progress
 from reports.browse.places import Served
@@ -82,11 +82,8 @@ class Entry:
 
     @property
     def made(self) -> str:
-        return minute(self.made_ms)
-
-
-def minute(at_ms: int | None) -> str:
-    return "" if at_ms is None else f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
+        """The reader's time."""
+        return "" if self.made_ms is None else local_time.minute(self.made_ms)
 
 
 class Index:
@@ -229,16 +226,26 @@ def _figures(store: Store) -> Figures:
 def _experiment(place: str, path: Path) -> Entry:
     listed = listing.experiment_of(path)
     head = msgspec.json.decode((path / EXPERIMENT).read_bytes())
+    sentence = listed.sentence or (_done(head) if listed.state == listing.RUNNING else "")
     settings = {name: value for name, value in head.items() if name != "environment"}
     return Entry(
         place,
         listed.kind,
         listed.state,
-        listed.sentence,
+        sentence,
         engines=tuple(sorted(set(_named(settings, ("engine", "engines", "baseline")))))[:20],
         scenarios=tuple(sorted(set(_named(settings, ("scenario",)))))[:20],
         text=shown(printable(str(head.get("asked", ""))), LONGEST),
     )
+
+
+def _done(head: Mapping[str, Any]) -> str:
+    """Describe how far an experiment with a list of cases is; "" for one without."""
+    wanted, done = head.get("wanted"), head.get("done")
+    if not isinstance(wanted, list) or not isinstance(done, list):
+        return ""
+    made = [each.get("case") for each in done if isinstance(each, Mapping)]  # a case may be made again
+    return f"{sum(each in made for each in wanted)} of {many(len(wanted), 'case')} done"
 
 
 def _named(value: Any, keys: tuple[str, ...], depth: int = DEPTH) -> Iterator[str]:

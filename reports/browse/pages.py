@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlencode
 
+from harness.util import local_time
 from harness.util.texts import many, printable
 from harness.web.server import Answer
 from reports import saved
@@ -29,6 +30,7 @@ OWN = (
 AGAIN_S = 3  # a page of a run in progress is loaded again after this
 FOREIGN_SHOWN = 100
 ENGINES_SHOWN = 4
+ONE_OF = {"runs": "run", "runs and experiments": "run or experiment"}
 DRAWN = 300  # runs of a series
 
 
@@ -91,13 +93,22 @@ def row_of(entry: Entry) -> Row:
         href(entry),
         "" if about(entry) == href(entry) else about(entry),
         entry.state,
-        entry.sentence if entry.kind in (RUN, PAGE) else f"{entry.kind}: {entry.sentence}".rstrip(": "),
+        sentence(entry) if entry.kind in (RUN, PAGE) else f"{entry.kind}: {sentence(entry)}".rstrip(": "),
         printable(engine),
         printable(_few(entry.scenarios)),
         printable(entry.fault),
         entry.made,
         entry.place if entry.kind == RUN else "",
     )
+
+
+def sentence(entry: Entry) -> str:
+    """Return the sentence of a run with the reader's times."""
+    return local_time.local(entry.sentence, entry.made_ms)
+
+
+def stands(entry: Entry) -> str:
+    return f"{entry.state}: {sentence(entry)}" if entry.sentence else entry.state
 
 
 def _few(names: Sequence[str]) -> str:
@@ -146,7 +157,7 @@ def listed(
 ) -> Answer:
     """Return a page of the list. `found`: all that match the filter, out of `of`."""
     count = f"{len(found):,} of {of:,}" if len(found) != of else f"{of:,}"
-    count += f" {what}"
+    count += f" {ONE_OF[what] if of == 1 else what}"
     if pages > 1:
         first = (number - 1) * ON_A_PAGE
         count += f"; {first + 1:,} to {first + len(shown):,} are shown, the newest first"
@@ -165,7 +176,7 @@ def listed(
         rows=[row_of(entry) for entry in shown],
         running=[
             {
-                "href": live(entry) if entry.kind == RUN else about(entry),
+                "href": live(entry),
                 "name": printable(entry.name),
                 "sentence": entry.sentence or entry.kind,
             }
@@ -196,14 +207,14 @@ def run_page(entry: Entry, sections: Sequence[Section]) -> Answer:
         links = [Link("The report", file_address(entry.place, saved.FILE)), *links]
     if entry.state == RUNNING:
         links = [Link("Watch it live", live(entry)), *links]
-    text = [f"{entry.state}: {entry.sentence}" if entry.sentence else entry.state]
+    text = [stands(entry)]
     if not entry.has_page and entry.state != RUNNING:
         text.append("It has no report.html. `streamgauge report RUN` makes one from the files that are left.")
     asked = entry.series or ", ".join((*entry.engines, *entry.scenarios))
     return html(
         "browse.html.j2",
         entry.name,
-        subtitle=f"{asked}; made {entry.made} UTC" if entry.made else asked,
+        subtitle=f"{asked}; made {entry.made}" if entry.made else asked,
         text=text,
         links=links,
         sections=sections,
@@ -221,8 +232,8 @@ def compared(a: Side, b: Side) -> Answer:
             "name": printable(side.entry.name),
             "href": href(side.entry),
             "outcome": side.outcome,
-            "sentence": side.sentence,
-            "asked": f"{side.entry.series}; made {side.entry.made} UTC",
+            "sentence": local_time.local(side.sentence, side.entry.made_ms),
+            "asked": f"{side.entry.series}; made {side.entry.made}",
             "other": f"/?{encoded({'a': other.entry.place})}",
             "other_text": f"another run instead of {letter}",
         }
@@ -252,7 +263,7 @@ def trends(found: Sequence[Series], histories: Sequence[str]) -> Answer:
         (
             Link(each.name, f"/trend?{encoded({'series': each.name})}"),
             f"{len(each.entries):,}",
-            f"{each.newest.state}, {each.newest.made} UTC",
+            f"{each.newest.state}, {each.newest.made}",
             *(each.row(metric) for metric in METRICS),
         )
         for each in found
@@ -291,6 +302,6 @@ def trend(of: Series) -> Answer:
         )
         for each in reversed(entries)
     )
-    table = Table(("verdict", "run", "made, UTC", *(metric.name for metric in METRICS)), rows)
+    table = Table(("verdict", "run", "made", *(metric.name for metric in METRICS)), rows)
     section = Section("runs", "Runs over time", picture=shown, text=tuple(text), tables=(table,))
     return html("browse.html.j2", of.name, at="trends", sections=[section])

@@ -76,4 +76,4 @@ def outcomes(series: Sequence[Entry]) -> Mapping[str, int]:
 def times(entries: Sequence[Entry]) -> list[str]:
     """Return a short time of each run: its date, or its time of day if all are of one day."""
     one_day = len({entry.made[:10] for entry in entries}) == 1
-    return [entry.made[11:] if one_day else entry.made[:10] for entry in entries]
+    return [entry.made[11:16] if one_day else entry.made[:10] for entry in entries]

@@ -17,10 +17,11 @@ from harness.model import HarnessError, RunSpec, UsageError
 from harness.rundir.missing_evidence import MissingEvidence, unless_missing
 from harness.rundir.store import HISTORY, Store
 from harness.terminal.command_end import known
+from harness.util import local_time
 from harness.util.file_tree import files
 from harness.util.texts import clock, printable, shown
 from harness.web.server import Answer, Query
-from reports import page, trend_page
+from reports import page, saved, trend_page
 from reports.browse import filtering, in_progress, pages, series, side, stored_files
 from reports.browse.index import FOREIGN, NOT_READ, RUN, SPEC, Entry, Index
 from reports.browse.places import Served
@@ -31,7 +32,6 @@ from reports.live.server import LivePage
 from reports.page import Link, Section, Table
 
 LINES, LONGEST = 30, 200
-UTC = " UTC"
 FILES = 1000  # most that a page lists
 K = TypeVar("K")
 V = TypeVar("V")
@@ -88,15 +88,17 @@ class Site:
         entry = self._entry(place)
         if entry is None or not entry.is_experiment:
             return None
-        links = [Link("The report", pages.file_address(place, "report.html"))] if entry.has_page else []
+        links = [Link("The report", pages.file_address(place, saved.FILE))] if entry.has_page else []
+        if entry.state == RUNNING:
+            links = [Link("Watch it live", pages.live(entry)), *links]
         return self._listed(
             self.index.entries(place),
             query,
             title=entry.name,
-            subtitle=f"{entry.kind}, made {entry.made} UTC" if entry.made else entry.kind,
+            subtitle=f"{entry.kind}, made {entry.made}" if entry.made else entry.kind,
             action=pages.about(entry),
             what="runs",
-            text=[f"{entry.state}: {entry.sentence}" if entry.sentence else entry.state],
+            text=[pages.stands(entry)],
             links=links,
         )
 
@@ -130,12 +132,12 @@ class Site:
         return pages.run_page(entry, [*_settings(store), _history(store), _files(place, folder)])
 
     def _live(self, path: str, query: Query) -> Answer | None:
-        """Return the live page of a run, what it loads, or a file of the run to which it links."""
+        """Return the live page of a run or an experiment, what it loads, or a file to which it links."""
         place, _, name = path.rpartition("/")
         if name not in LIVE:
             return self._file(path, query)
         entry, folder = self._entry(place), self.served.folder(place)
-        if entry is None or folder is None or entry.kind != RUN:
+        if entry is None or folder is None or not (entry.kind == RUN or entry.is_experiment):
             return None
         with self._making:
             return _kept(self._watched, place, lambda: LivePage(folder)).answers(name, query)
@@ -244,9 +246,11 @@ def _settings(store: Store) -> list[Section]:
 
 def _history(store: Store) -> Section:
     lines = in_progress.tail(store.path / HISTORY)[-LINES:]
-    rows = tuple((clock(each.at_ms).removesuffix(UTC) if each.at_ms else "", each.kind, each.facts) for each in lines)
+    rows = tuple(
+        (local_time.local(clock(each.at_ms), each.at_ms) if each.at_ms else "", each.kind, each.facts) for each in lines
+    )
     text = () if rows else ("It has no history yet.",)
-    table = Table(("time, UTC", "what", "facts"), rows)
+    table = Table(("time", "what", "facts"), rows)
     return Section("history", "The end of its history", text=text, tables=(table,))
 
 

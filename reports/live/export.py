@@ -55,7 +55,8 @@ def frames(run: Path) -> Iterator[Frame]:
 
 def _experiment(path: Path) -> dict[str, Any]:
     grid, newest = cases.Grid(path).read()
-    return {"frames": list(frames(path / newest)) if newest else [], "experiment": grid}
+    shown = [{"run": newest, **frame} for frame in frames(path / newest)] if newest else []
+    return {"frames": shown, "experiment": grid}
 
 
 def rendered(content: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Follower:
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._lines, self._history = Tail(run / LINES), Tail(run / HISTORY)
+        self._lines, self._history = Tail(run, LINES), Tail(run, HISTORY)
         self._versions: dict[str, tuple[int, int]] = {}  # file -> size and time of change
         self._links: dict[str, str] = {}
 
@@ -51,7 +51,7 @@ class Follower:
         yield from self._logs()
         yield from self._whole(VERDICT)
         yield from self._judged()
-        links = {text: name for text, name in PAGES.items() if _is_file(self._run / name)}
+        links = {text: name for text, name in PAGES.items() if is_own(self._run, self._run / name)}
         if links != self._links:
             self._links = links
             yield {"kind": LINKS, "links": links}
@@ -66,7 +66,8 @@ class Follower:
             yield {**content, "kind": JUDGED}
 
     def _logs(self) -> Iterator[Entry]:
-        found = sorted((self._run / "logs").glob("*.log"), key=lambda path: (ENGINE_FIRST not in path.name, path.name))
+        logs = (path for path in (self._run / "logs").glob("*.log") if is_own(self._run, path))
+        found = sorted(logs, key=lambda path: (ENGINE_FIRST not in path.name, path.name))
         for path in found[:MOST_LOGS]:
             if self._is_new(f"logs/{path.name}"):
                 lines = tail(path)
@@ -78,12 +79,12 @@ class Follower:
                 }
 
     def _is_new(self, name: str) -> bool:
-        """Return whether a regular file is there that has changed since the last call."""
+        """Return whether a file of the run is there that has changed since the last call."""
+        if not is_own(self._run, self._run / name):
+            return False
         try:
             found = os.lstat(self._run / name)
         except OSError:
-            return False
-        if not stat.S_ISREG(found.st_mode):
             return False
         version = found.st_size, found.st_mtime_ns
         before, self._versions[name] = self._versions.get(name), version
@@ -91,15 +92,15 @@ class Follower:
 
 
 class Tail:
-    """A file to which lines are appended."""
+    """A file of a folder to which lines are appended."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._read = path, 0
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._path, self._read = folder, folder / name, 0
 
     def lines(self) -> list[Entry]:
         """Return the lines that are whole and new."""
         try:
-            if not _is_file(self._path):
+            if not is_own(self._folder, self._path):
                 return []
             with self._path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) < self._read:
@@ -166,8 +167,18 @@ def _at_ms(entry: Entry) -> int:
     return at_ms if isinstance(at_ms, int) else 0
 
 
+def is_own(folder: Path, path: Path) -> bool:
+    """Return whether a regular file lies there, with no link on the way to it from the folder."""
+    above = path.relative_to(folder).parents[:-1]  # without the folder itself
+    return _is_file(path) and all(_has_kind(folder / each, stat.S_ISDIR) for each in above)
+
+
 def _is_file(path: Path) -> bool:
+    return _has_kind(path, stat.S_ISREG)
+
+
+def _has_kind(path: Path, kind: Callable[[int], bool]) -> bool:
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        return kind(os.lstat(path).st_mode)
     except OSError:
         return False

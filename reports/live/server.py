@@ -29,6 +29,7 @@ from reports.exports import openmetrics_text
 from reports.exports.openmetrics_text import Family
 from reports.live import assets, metrics, otel
 from reports.live.feed import ExperimentFeed, frames_for
+from reports.live.follow import is_own
 
 METRICS_FILE = f"{FOLDER}/{metrics.FILE}"
 METRICS = "metrics"  # the word that asks for them
@@ -115,7 +116,7 @@ class LivePage:
         if file != REPORT or (folder and folder not in self._feed.runs()):
             return None
         path = self._feed.path / folder / file
-        if path.is_symlink() or not path.is_file():
+        if not is_own(self._feed.path, path):
             return None
         with self._changed:
             self._fetched += 1

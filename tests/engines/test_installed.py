@@ -29,6 +29,7 @@ from harness.model import Exit
 from tests.program.wheels import ROOT, built, copied
 
 EXAMPLE = ROOT / "examples" / "own-engine"
+LOCK = ROOT / "requirements" / "run.lock"
 SMALL = ("--rate", "500", "--duration", "3s", "--window", "1s", "--campaigns", "10", "--fault", "none", "--no-archive")
 PYENV = Path.home() / ".pyenv" / "versions"  # its names on PATH run only for the version that was chosen
 
@@ -82,12 +83,17 @@ print(json.dumps([str(prepare.VENV), prepare.wanted({}, "")]))
 
 @pytest.fixture(scope="module")
 def borrowing(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The wheel, and nothing else. The packages of its program lie in the tests' environment."""
+    """The wheel, and nothing else."""
     base = tmp_path_factory.mktemp("some body")  # as people's folders are called
+    uv(base, "venv", "--python", sys.executable, "environment")
+    return borrowed(base, wheel, "--no-index")
+
+
+def borrowed(base: Path, wheel: Path, *how: str) -> Installed:
+    """The wheel in the environment of this folder. The packages of its program lie in the tests' environment."""
     environment, home = base / "environment", base / "home"
     python = environment / "bin" / "python"
-    uv(base, "venv", "--python", sys.executable, str(environment))
-    uv(base, "pip", "install", "--no-index", "--python", str(python), str(wheel))
+    uv(base, "pip", "install", *how, "--python", str(python), str(wheel))
     (site,) = environment.glob("lib/python*/site-packages")
     folder = jvm.jar_folder("services")
     shutil.copytree(jvm.jars("services"), home / ".cache" / "streamgauge" / "jars" / folder.name)
@@ -131,8 +137,9 @@ def counts_what_it_shall(installed: Installed, folder: Path, served: Sequence[st
     assert len(before) > 200
 
     for engine, services in (("reference", ()), ("../my engine/manifest.toml", served)):
-        answer = installed.run(empty, "--engine", engine, *services)
+        answer = installed.run(empty, "--engine", engine, "--live", *services)
         assert (answer["verdict"], answer["exit"]) == ("PASS", Exit.PASS), answer["sentence"]
+        assert (Path(answer["run"]) / "live.html").exists()
         page = (Path(answer["run"]) / "report.html").read_text()
         assert "streamgauge run calm" in page
         assert "./streamgauge" not in page, "there is no launcher"
@@ -175,6 +182,41 @@ print(result.verdict, streamgauge.load(result.folder) == result)
     assert done.stdout == "PASS True\n", done.stderr
 
 
+OTHERS = {"pyspark": "4.1.3", "pandas": "2.3.3", "pydantic": "2.13.5"}  # none of them is the program's own
+BESIDE = """
+import pandas, pydantic, pyspark, streamgauge
+result = streamgauge.run("calm", engine="fake", duration="3s", window="1s", fault="none", quiet=True)
+print(result.verdict, len(result.to_pandas("cells")) > 0, pyspark.__version__, pandas.__version__, pydantic.VERSION)
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+def test_it_lives_beside_another_pyspark_pandas_and_pydantic(wheel, tmp_path):
+    pins = dict(line.split(" ")[0].split("==") for line in LOCK.read_text().splitlines() if "==" in line)
+    assert not [name for name, version in OTHERS.items() if pins.get(name) == version]
+    uv(tmp_path, "venv", "--seed", "--python", sys.executable, "environment")
+    python = tmp_path / "environment" / "bin" / "python"
+    pinned = [f"{name}=={each}" for name, each in OTHERS.items()]
+    uv(tmp_path, "pip", "install", "--python", str(python), *pinned, UV_CACHE_DIR=uv_cache())
+    before = asked_of(python, "-m", "pip", "freeze")
+    installed = borrowed(tmp_path, wheel)
+
+    said = asked_of(python, "-c", BESIDE, env=installed.shell, cwd=tmp_path)
+
+    assert said.split() == ["PASS", "True", *OTHERS.values()]
+    assert asked_of(python, "-m", "pip", "check") == "No broken requirements found.\n"
+    added = set(asked_of(python, "-m", "pip", "freeze").splitlines()) - set(before.splitlines())
+    assert [line.partition(" ")[0] for line in added] == ["streamgauge"]
+
+
+def asked_of(python: Path, *words: str, **how: Any) -> str:
+    done = subprocess.run([str(python), *words], capture_output=True, text=True, check=False, **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    output: str = done.stdout
+    return output
+
+
 def test_its_tests_lie_in_the_checkout(borrowing):
     done = borrowing.call("test", "quick")
 
@@ -193,6 +235,10 @@ def test_modules_of_the_same_names_on_pythonpath_are_not_taken_for_its_own(borro
     assert done.returncode == Exit.PASS, done.stderr
 
 
+def uv_cache() -> str:
+    return subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def python_of(version: str) -> Path:
     """As uv finds it, or as pyenv keeps it."""
     path = os.pathsep.join([*(str(each / "bin") for each in sorted(PYENV.glob(f"{version}.*"))), os.environ["PATH"]])
@@ -206,9 +252,8 @@ def python_of(version: str) -> Path:
 
 def as_a_tool(wheel: Path, python: str | Path, home: Path) -> Installed:
     """By uv, into an empty home."""
-    cache = subprocess.run([UV, "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
     home.mkdir()
-    uv(home, "tool", "install", "--python", str(python), str(wheel), UV_CACHE_DIR=cache)
+    uv(home, "tool", "install", "--python", str(python), str(wheel), UV_CACHE_DIR=uv_cache())
     return Installed(home / ".local/bin/streamgauge", home / ".local/share/uv/tools/streamgauge", home)
 
 

@@ -79,27 +79,49 @@ def test_each_cell_shows_what_it_is_for(executed):
     assert both.count("PASS") == 2
 
 
-def test_its_run_is_the_one_that_the_command_makes(executed, tmp_path):
+# The run of the notebook, asked for in each of the other ways.
+PLAN = {"engine": "fake", "fault": "kill@c3:batch=3", "rate": 500, "duration": "30s", "campaigns": 20}
+BY_PYTHON = f"import streamgauge; print(streamgauge.run(**{PLAN}, quiet=True).folder)"
+BY_PYTEST = f"def test_job(gauge):\n    gauge(**{PLAN}, quiet=True).assert_pass()\n"
+
+
+def by_command(folder: Path, _: Path) -> Path:
+    flags = [word for name, value in PLAN.items() for word in (f"--{name}", str(value))]
+    done = made([ROOT / "streamgauge", "run", *flags, "--json"], folder)
+    return folder / str(json.loads(done)["run"])
+
+
+def by_python(folder: Path, kernel: Path) -> Path:
+    (folder / "streamgauge").symlink_to(ROOT / "client")  # as a wheel names it
+    return Path(made([kernel, "-c", BY_PYTHON], folder, PYTHONPATH=str(folder)).strip())
+
+
+def by_pytest(folder: Path, _: Path) -> Path:
+    (folder / "test_job.py").write_text(BY_PYTEST)
+    words = ["-p", "client.pytest_plugin", "-p", "no:cacheprovider", "test_job.py"]
+    made([sys.executable, "-m", "pytest", *words], folder, PYTHONPATH=str(ROOT))
+    (run,) = (folder / "streamgauge-runs").glob("*/*/verdict.json")
+    return run.parent
+
+
+def made(command: list[Any], folder: Path, **more: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=folder, env=kept | more, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("way", [by_command, by_python, by_pytest], ids=lambda way: way.__name__)
+def test_the_same_run_has_the_same_verdict_and_digests_in_every_way(way, executed, kernel, tmp_path):
     place, _ = executed
-    flags = [
-        "--engine",
-        "fake",
-        "--fault",
-        "kill@c3:batch=3",
-        "--rate",
-        "500",
-        "--duration",
-        "30s",
-        "--campaigns",
-        "20",
-    ]
-    command = [str(ROOT / "streamgauge"), "run", *flags, "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    of_command = Path(json.loads(done.stdout)["run"])
-    of_notebook = min((place / "runs").iterdir())
+    first_of_notebook = min((place / "runs").iterdir())
 
-    def said(run: Path) -> tuple[str, str, bytes]:
-        verdict = json.loads((run / "verdict.json").read_text())
-        return verdict["outcome"], verdict["sentence"], (run / "expected.parquet").read_bytes()
+    assert answer(way(tmp_path, kernel)) == answer(first_of_notebook)
 
-    assert said(tmp_path / of_command) == said(of_notebook)
+
+def answer(run: Path) -> dict[str, Any]:
+    verdict, plan = (json.loads((run / name).read_text()) for name in ("verdict.json", "plan.json"))
+    said = {name: verdict[name] for name in ("outcome", "sentence", "totals")}
+    said["checks"] = {each["name"]: each["outcome"] for each in verdict["checks"]}
+    digests = {name: plan[name] for name in ("tape", "warm_up", "expected")}
+    return said | digests | {"cells": (run / "expected.parquet").read_bytes()}

@@ -13,6 +13,6 @@
     faint: seen.filter(e => contrast(getComputedStyle(e).color, ground(e)) < 4.5).map(e => e.outerHTML.slice(0, 120)),
     cut: seen.filter(e => { const b = e.getBoundingClientRect(); return b.right > innerWidth + 1 || e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline"; })
       .map(e => e.textContent.slice(0, 80)),
-    empty: [...document.querySelectorAll("canvas")].filter(c => c.getBoundingClientRect().height < 20).length,
+    empty: [...document.querySelectorAll("canvas")].filter(c => !c.closest("[hidden]") && c.getBoundingClientRect().height < 20).length,
   };
 })()

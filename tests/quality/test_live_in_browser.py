@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.rundir.live_lines import LiveLines
+from harness.services.owners import owner_mark
 from harness.web.server import Server
 from reports.live import export
 from reports.live.server import LivePage
@@ -35,7 +36,7 @@ class Writer:
         self.folder, self.keys, self.windows = folder, keys, windows
         (folder / "logs").mkdir(parents=True)
         (folder / "history.jsonl").write_text(json.dumps({"at_ms": 1, "kind": "made"}) + "\n")
-        (folder / "owner.json").write_text("{}")
+        (folder / "owner.json").write_text(json.dumps({"mark": owner_mark()}))
         spec: dict[str, Any] = {
             "scenario": "ad-impressions",
             "engine": "spark",
@@ -276,7 +277,17 @@ def test_an_experiment_is_a_grid_that_fills(browser, tmp_path):
         browser.press("Enter")
         browser.until("location.search.includes('20260100')")
         browser.until("document.querySelector('#answer-word').textContent === 'FAIL'")
+        browser.value("document.querySelector('#follow a').focus()")
+        browser.press("Enter")
+        browser.until("location.search === '' && document.querySelector('#answer-word')?.textContent === 'So far'")
+        assert browser.value("document.querySelector('#follow').hidden")
         page.end()
+    run.end()
+    export.write_all(experiment)
+    browser.open((experiment / "live.html").as_uri())
+    browser.until("document.querySelector('#shown').textContent === 'runs/20260102-spark'")
+    assert browser.value("document.querySelector('#report').getAttribute('href')") == "runs/20260102-spark/report.html"
+    assert problems(browser) == NONE
     assert browser.errors == []
 
 

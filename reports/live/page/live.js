@@ -100,7 +100,7 @@
     if (!judged && !verdict.ended && cells && Object.keys(cells).length) {
       sentence = `Of ${many(Object.values(cells).reduce((a, b) => a + b, 0))} cells ${many(cells.right)} are right so far, ` +
         `${many(cells.open)} open, ${many(cells["too many"])} with too many, ${many(cells.wrong)} wrong. This is no verdict.`;
-    } else if (!judged && !verdict.ended && n) {
+    } else if (!judged && !verdict.ended && n && n.at_ms) {
       sentence = `${many(n.offered)} of ${many(n.planned)} events are offered. This is no verdict.`;
     }
     set($("answer-sentence"), sentence);
@@ -153,10 +153,11 @@
     const n = run.set.now;
     if (!n) return;
     const plan = run.set.plan || {}, visible = plan.visible_is === "cells" ? "cells seen" : "counted events seen";
+    const none = why => n.at_ms ? why : "not yet";
     const values = [
-      ["offered", many(n.rates.offered) + "/s", `${many(n.offered)} of ${many(n.planned)}`],
-      ["processed", n.processed === null ? "–" : many(n.rates.processed) + "/s", n.processed === null ? "the engine reports no progress" : many(n.processed)],
-      ["visible", n.visible === null ? "–" : many(n.rates.visible) + "/s", n.visible === null ? "the results are not polled" : `${many(n.visible)} of ${many(plan.planned_visible)} ${visible}`],
+      ["offered", many(n.rates.offered) + "/s", n.at_ms ? `${many(n.offered)} of ${many(n.planned)}` : none()],
+      ["processed", n.processed === null ? "–" : many(n.rates.processed) + "/s", n.processed === null ? none("the engine reports no progress") : many(n.processed)],
+      ["visible", n.visible === null ? "–" : many(n.rates.visible) + "/s", n.visible === null ? none("the results are not polled") : `${many(n.visible)} of ${many(plan.planned_visible)} ${visible}`],
       ["backlog", n.backlog === null ? "–" : many(n.backlog), "events"],
       ["probes p50", ms(n.p50_ms), `${many(n.probes_seen)} have appeared`],
       ["probes p99", ms(n.p99_ms), "last 30 s"],
@@ -185,6 +186,8 @@
   const PARTS = ["--orange", "--purple", "--blue", "--red", "--sky", "--green", "--ink", "--muted"];
   const DASHES = [[], [8, 4], [2, 3], [12, 3, 2, 3]];
 
+  const WHOLE = Array.from({ length: 36 }, (_, at) => [1, 2, 5][at % 3] * 10 ** Math.floor(at / 3)); // steps of an axis
+
   function faultLines(u) {
     const context = u.ctx;
     for (const fault of run.set.faults || []) {
@@ -212,11 +215,12 @@
       caption.append(keys);
       const place = element("div", null, { role: "img" });
       holder.append(place, caption);
+      const whole = format === many;
       const axis = { stroke: () => css("--muted"), grid: { stroke: () => css("--grid"), width: 1 }, ticks: { stroke: () => css("--grid") }, font: "12px system-ui, sans-serif" };
       const plot = new uPlot({
         width, height: id === "cpu" || id === "memory" ? 150 : 190, pxAlign: 0, legend: { show: false },
-        cursor: { drag: { x: false, y: false } }, scales: { x: { time: false }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-        axes: [{ ...axis, values: (u, ticks) => ticks.map(tick => tick + " s") }, { ...axis, size: 78, values: (u, ticks) => ticks.map(format) }],
+        cursor: { drag: { x: false, y: false } }, scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max((high || 0) * 1.1, whole ? 5 : 0) || 1] } },
+        axes: [{ ...axis, values: (u, ticks) => ticks.map(tick => tick + " s") }, { ...axis, size: 78, values: (u, ticks) => ticks.map(format), ...(whole ? { incrs: WHOLE } : {}) }],
         series: [{}, ...lines.map(([label, tone, , dash]) => ({ label, stroke: () => css(tone), width: 2, dash, spanGaps: true, points: { show: false } }))],
         hooks: { draw: [faultLines] },
       }, data, place);
@@ -448,16 +452,17 @@
     }));
     set($("shown-title"), over() ? "The run that is shown" : "The run in progress");
     set($("shown"), shownRun || "No run has begun.");
+    $("follow").hidden = !wanted;
   }
 
   // Where frames come from: the server's events, or the page itself if it replays a stored run.
-  let stored = null, replaying = false, ended = false;
+  let stored = null, replaying = false, ended = false, wanted = null;
   const inside = $("frames");
   begin();
   if (inside) replay(JSON.parse(inside.textContent)); else listen();
 
   function listen() {
-    const wanted = new URLSearchParams(location.search).get("run");
+    wanted = new URLSearchParams(location.search).get("run");
     const source = new EventSource("events" + (wanted ? "?run=" + encodeURIComponent(wanted) : ""));
     source.onmessage = event => { notice(""); apply(JSON.parse(event.data)); };
     source.onerror = () => notice("The page has lost its server. It shows what it got last, and tries again.");

@@ -107,6 +107,7 @@ def test_an_experiment_has_one_page_and_each_of_its_runs_a_file(tmp_path):
     cases = json.loads(data)["experiment"]["cases"]
     assert [case["state"] for case in cases] == ["PASS", "PASS"]
     assert {case["run"] for case in cases} == {f"runs/{run.name}" for run in runs}
+    assert {frame["run"] for frame in frames_of(experiment / "live.html")} == {cases[-1]["run"]}
 
 
 def test_a_guard_ends_what_was_started_inside_of_it_and_spares_the_rest(tmp_path):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from client import pytest_plugin
+
 pytestmark = pytest.mark.timeout(300)  # four whole runs before the first test
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = """
@@ -33,6 +35,16 @@ def test_unknown(gauge):
 
 def test_not_understood(gauge):
     gauge("fake", fault="hurricane", **SMALL)
+
+
+def test_not_possible(gauge, monkeypatch):
+    from client import commands, program
+
+    def asked(words):
+        raise program.ProgramError("the disk is full")
+
+    monkeypatch.setattr(commands, "asked", asked)
+    gauge("fake")
 """
 
 
@@ -40,24 +52,29 @@ def test_not_understood(gauge):
 def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("jobs")
     (folder / "test_jobs.py").write_text(TESTS)
-    words = ["-m", "pytest", "-p", "client.pytest_plugin", "-p", "no:cacheprovider", "--junitxml=junit.xml", "."]
+    return pytest_in(folder, "--junitxml=junit.xml"), folder
+
+
+def pytest_in(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-p", "client.pytest_plugin", "-p", "no:cacheprovider", *words, "."]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=280
-    )
-    return done.stdout + done.stderr, folder
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=280)
+    return done.stdout + done.stderr
 
 
 def test_fail_fails_and_unknown_is_an_error(told):
     output, _ = told
-    assert "2 failed, 1 passed, 1 error" in output, output
+    assert "2 failed, 1 passed, 2 errors" in output, output
 
 
 def test_the_text_of_a_failure_is_the_verdict(told):
     output, folder = told
     assert "FAIL  lost: " in output
     assert "campaign " in output
-    assert "assert_pass()" not in output.partition("test_not_understood")[0], "no traceback of ours is shown"
+    assert "assert_pass()" not in output
+    assert "program.py" not in output, "no traceback of ours is shown"
+    assert "the disk is full" in output
+    assert "'hurricane'" in output
     assert str(folder / "streamgauge-runs") in output
 
 
@@ -71,7 +88,24 @@ def test_junit_tells_them_apart(told):
         "test_wrong[kill@offset=50%]": ["failure"],
         "test_unknown": ["error"],
         "test_not_understood": ["failure"],
+        "test_not_possible": ["error"],
     }
+
+
+def test_workers_of_xdist_report_the_same(tmp_path):
+    (tmp_path / "test_jobs.py").write_text(TESTS)
+    output = pytest_in(tmp_path, "-n", "2", "-k", "right or unknown")
+
+    assert "1 passed, 1 error" in output, output
+    assert len([*(tmp_path / "streamgauge-runs").iterdir()]) == 2
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "\u00e4" * 300, "kill@c3:batch=3; " * 40])
+def test_a_long_name_of_a_test_is_a_folder_all_the_same(name, tmp_path):
+    one, other = (pytest_plugin.folder_of(f"test_jobs.py::test_wrong[{name}{end}]") for end in "ab")
+
+    assert one != other
+    (tmp_path / one).mkdir()
 
 
 def test_each_test_has_a_folder_of_its_own(told):

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -119,6 +125,52 @@ def test_what_did_not_change_is_read_once(site: Site, runs: Path, stored: Path) 
     assert site.index.read == len(folders.USED) + 1
 
 
+SMALL = {"owner.json", "spec.json", "verdict.json", "history.jsonl", "measurement.json", "recovery.json"}
+MOST_OPENED = 10  # files a run, of which a thousand are listed within a second
+
+
+def test_a_list_opens_a_few_small_files_of_each_run_and_none_a_second_time(
+    site: Site, runs: Path, stored: Path
+) -> None:
+    for number in range(10):
+        for name in folders.USED:
+            shutil.copytree(stored / name, runs / f"{name}-{number}", copy_function=os.link)
+    with opened_below(runs) as first:
+        assert len(site.index.entries()) == 10 * len(folders.USED)
+    with opened_below(runs) as second:
+        assert site.answers("/", {}) is not None
+
+    assert {path.name for path in first} <= SMALL
+    assert 0 < len(first) <= MOST_OPENED * 10 * len(folders.USED)
+    assert second == []
+
+
+OPENED: list[list[Path]] = []  # a list for each block that is open
+
+
+@functools.cache
+def listen() -> None:
+    """A hook stays as long as the process."""
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and OPENED and isinstance(arguments[0], str | bytes | os.PathLike):
+            OPENED[-1].append(Path(os.fsdecode(arguments[0])))
+
+    sys.addaudithook(hook)
+
+
+@contextmanager
+def opened_below(folder: Path) -> Iterator[list[Path]]:
+    """The files below a folder that are opened in the block."""
+    listen()
+    found: list[Path] = []
+    OPENED.append([])
+    try:
+        yield found
+    finally:
+        found += [path for path in OPENED.pop() if path.is_relative_to(folder)]
+
+
 def test_a_removed_run_is_gone(site: Site, runs: Path, stored: Path) -> None:
     folders.copied(stored, runs, RIGHT, OLD)
     site.index.entries()
@@ -131,7 +183,11 @@ def test_an_experiment_has_its_runs_engines_and_state(site: Site, runs: Path, st
     experiment.save("compare", asked={"engines": ["spark", "flink"], "scenario": "calm"}, environment={"engine": "x"})
     with experiment.going_on("resume it"):
         (entry,) = site.index.entries()
-        assert (entry.kind, entry.state) == ("compare", "running")
+        assert (entry.kind, entry.state, entry.sentence) == ("compare", "running", "")
+        cases = [{"engine": engine, "leg": "steady", "seed": 1} for engine in ("spark", "flink")]
+        again = [{"case": cases[0], "run": "runs/a"}, {"case": cases[0], "run": "runs/b"}]
+        experiment.save("compare", asked={"engines": ["spark", "flink"], "scenario": "calm"}, wanted=cases, done=again)
+        assert site.index.entries()[0].sentence == "1 of 2 cases done"
     experiment.finished(Outcome.PASS, "spark is faster")
     folders.copied(stored, experiment.runs, RIGHT)
     (entry,) = site.index.entries()

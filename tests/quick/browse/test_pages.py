@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from http.client import HTTPConnection
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.experiments.folder import Folder
 from harness.experiments.gating import history
 from harness.rundir.store import Store
 from harness.web.server import Answer, Server
@@ -196,6 +199,52 @@ def test_a_run_in_progress_has_its_live_page(site: Site, runs: Path, stored: Pat
     assert site.answers(f"/live/{place}/plan.json", {}) is not None
     for path in (f"/live/{place}/../secret.txt", "/live/runs/", "/live/runs/nothing/", "/live/", f"/live/{place}"):
         assert site.answers(path, {}) is None, path
+
+
+def test_times_are_those_of_the_reader(site: Site, runs: Path, stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the list, of a page and of two runs: `windows 15:06:44 UTC` and `2026-11-26 20:29` in the files."""
+    folders.copied(stored, runs, RIGHT, DOUBLES)
+    paths = [
+        ("/", {}),
+        (f"/run/runs/{DOUBLES}", {}),
+        ("/compare", {"a": f"runs/{DOUBLES}", "b": f"runs/{RIGHT}"}),
+    ]
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Asia/Kolkata")
+            time.tzset()
+            shown = [text_of(site.answers(path, query)) for path, query in paths]
+    finally:
+        time.tzset()
+    for page in shown:
+        assert "2026-11-27 01:59 +05:30" in page
+        assert "windows 20:36:44 +05:30" in page
+        assert " UTC" not in page
+
+
+def test_an_experiment_in_progress_has_its_grid(site: Site, runs: Path, stored: Path) -> None:
+    experiment = Folder.create(runs, "chaos")
+    fault = {"engine": "fake", "sink": "absolute", "seed": 1}
+    wanted = [{**fault, "fault": "none"}, {**fault, "fault": "kill@c3:batch=3"}, {**fault, "fault": "storm"}]
+    experiment.save("chaos", wanted=wanted, done=[])
+    with experiment.going_on("resume it"):
+        run = folders.running(experiment.runs, stored)
+        place = f"runs/{experiment.path.name}"
+        assert f'href="/live/{place}/"' in text_of(site.answers("/", {}))
+        assert f'href="/live/{place}/"' in text_of(site.answers(f"/in/{place}", {}))
+        assert 'id="cases"' in text_of(site.answers(f"/live/{place}/", {}))
+        events = site.answers(f"/live/{place}/events", {})
+        assert events is not None
+        assert not isinstance(events.body, bytes)
+        frames = iter(events.body)
+        grid = next(json.loads(each[6:])["set"]["experiment"] for each in frames if b'"experiment"' in each)
+    assert [case["state"] for case in grid["cases"]] == ["waiting", "running", "waiting"]
+    assert grid["cases"][1]["run"] == f"runs/{run.path.name}"
+    (run.path / "report.html").write_text("<script>alert(1)</script>")
+    report = site.answers(f"/live/{place}/runs/{run.path.name}/report.html", {})
+    assert report is not None
+    assert "sandbox" in report.policy
+    assert site.answers(f"/live/{place}/runs/../../secret.txt", {}) is None
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.rundir.live_lines import LiveLines
-from reports.live.cases import Grid, RunSeen, grid_of, newest
+from harness.services.owners import owner_mark
+from reports.live.cases import BROKEN_OFF, Grid, Runs, RunSeen, grid_of, newest
 from reports.live.feed import KEPT_FRAMES, ExperimentFeed, RunFeed, frames_for
 from reports.live.follow import Follower, Tail, in_order
 
@@ -38,7 +40,7 @@ def test_each_line_is_read_once(run):
 
 
 def test_a_line_that_is_half_written_waits_for_its_end(run):
-    tail, lines = Tail(run / "history.jsonl"), run / "history.jsonl"
+    tail, lines = Tail(run, "history.jsonl"), run / "history.jsonl"
     with lines.open("ab") as file:
         file.write(b'{"at_ms":2,"ki')
         file.flush()
@@ -52,7 +54,7 @@ def test_a_line_that_was_cut_off_is_skipped(run, torn):
     with (run / "history.jsonl").open("ab") as file:
         file.write(torn + b'\n{"at_ms":3,"kind":"epoch"}\n')
 
-    assert [entry["kind"] for entry in Tail(run / "history.jsonl").lines()] == ["made", "epoch"]
+    assert [entry["kind"] for entry in Tail(run, "history.jsonl").lines()] == ["made", "epoch"]
 
 
 def test_a_torn_file_is_read_again_when_it_is_whole(run):
@@ -72,6 +74,30 @@ def test_nothing_outside_of_the_run_is_read_through_a_link(run, tmp_path_factory
     (run / "report.html").symlink_to(secret)
 
     assert kinds(run, Follower(run)) == ["made", "phase"]
+
+
+@pytest.mark.parametrize("linked", ["logs", "live"])
+def test_nor_through_a_folder_that_is_a_link(run, linked, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "engine.log").write_text("a secret\n")
+    (elsewhere / "lines.jsonl").write_text('{"at_ms":10,"kind":"phase"}\n')
+    (elsewhere / "judged.json").write_text('{"groups":[]}')
+    shutil.rmtree(run / linked)
+    (run / linked).symlink_to(elsewhere)
+
+    assert kinds(run, Follower(run)) == (["made", "phase"] if linked == "logs" else ["made"])
+
+
+def test_a_run_that_is_a_link_is_no_run_of_the_experiment(tmp_path, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for folder in (elsewhere / "b", elsewhere / "runs" / "c", tmp_path / "runs" / "a"):
+        folder.mkdir(parents=True)
+        (folder / "owner.json").write_text("{}")
+        (folder / "verdict.json").write_text('{"outcome": "PASS", "sentence": "a secret"}')
+    (tmp_path / "runs" / "b").symlink_to(elsewhere / "b")
+    (tmp_path / "linked").symlink_to(elsewhere)
+
+    assert [run.path for run in Runs(tmp_path).seen()] == ["runs/a"]
 
 
 def test_the_last_exception_of_a_log_is_found(run):
@@ -152,6 +178,70 @@ def test_planned_cases_fill_in_their_order():
     assert grid[0].word == "exactly once"
 
 
+def test_cases_may_begin_out_of_their_order():
+    """Two at a time: the baseline of each sink comes before its faults."""
+    wanted = [{"engine": "spark", "sink": sink, "fault": fault, "seed": 1} for sink in "ab" for fault in ("none", "x")]
+    runs = [RunSeen(f"runs/{at}", "running", values=wanted[at]) for at in (0, 2)]
+
+    grid = grid_of({"wanted": wanted, "done": []}, runs)
+
+    assert [(case.state, case.run) for case in grid] == [
+        ("running", "runs/0"),
+        ("waiting", ""),
+        ("running", "runs/2"),
+        ("waiting", ""),
+    ]
+
+
+def test_a_case_may_name_an_engine_by_its_path_and_a_fault_without_its_moment():
+    case = {"engine": "jobs/mine", "fault": "redis-restart-empty", "sink": "b", "seed": 1}
+    wanted = [{**case, "sink": "a"}, case]
+    run = RunSeen("runs/a", "running", values={**case, "engine": "mine", "fault": "redis-restart-empty@t>=12s"})
+
+    assert [case.run for case in grid_of({"wanted": wanted}, [run])] == ["", "runs/a"]
+
+
+def test_a_case_that_is_made_again_shows_the_run_that_counts():
+    first = {"case": CASES[0], "seen": "unknown", "sentence": "starved", "run": "runs/a"}
+    runs = [RunSeen("runs/a", "UNKNOWN"), RunSeen("runs/b", "running", values=CASES[0])]
+    assert grid_of({"wanted": CASES[:1], "done": [first]}, runs)[0].state == "running"
+
+    again = {"case": CASES[0], "seen": "exactly once", "sentence": "right", "run": "runs/b"}
+    (case,) = grid_of({"wanted": CASES[:1], "done": [first, again]}, [runs[0], RunSeen("runs/b", "PASS")])
+    assert (case.state, case.word, case.run) == ("PASS", "exactly once", "runs/b")
+
+
+def test_a_run_that_was_broken_off_is_none_that_goes_on():
+    """As when an experiment is killed and resumed: the killed run waits for nothing."""
+    runs = [RunSeen("runs/a", BROKEN_OFF), RunSeen("runs/b", "running")]
+    assert [case.run for case in grid_of({"wanted": CASES[:2], "done": []}, runs)] == ["runs/b", ""]
+    assert newest([RunSeen("a", "running"), RunSeen("b", BROKEN_OFF)]) == "a"
+
+    broken = [{"case": CASES[0], "seen": "unknown", "sentence": "the harness broke", "run": "runs/a"}]
+    assert grid_of({"wanted": CASES[:1], "done": broken}, runs[:1])[0].state == BROKEN_OFF
+
+
+def test_a_run_goes_on_as_long_as_its_process(tmp_path):
+    for name, mark in (("a", "1:0:elsewhere"), ("b", owner_mark())):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "owner.json").write_text(json.dumps({"schema": 3, "mark": mark}))
+
+    assert [run.state for run in Runs(tmp_path).seen()] == [BROKEN_OFF, "running"]
+
+
+def test_an_experiment_that_is_resumed_has_not_ended(tmp_path):
+    (tmp_path / "experiment.json").write_text('{"kind": "chaos", "wanted": [], "done": []}')
+    ends = {"at_ms": 2, "kind": "ended early", "how": "interrupted", "why": "Stopped by Ctrl-C."}
+    history = [{"at_ms": 1, "kind": "begun"}, ends]
+    (tmp_path / "history.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in history))
+    grid = Grid(tmp_path)
+    assert grid.read()[0]["finished"] == {"outcome": "", "sentence": "Stopped by Ctrl-C."}
+
+    with (tmp_path / "history.jsonl").open("a") as file:
+        file.write('{"at_ms": 3, "kind": "begun"}\n')
+    assert grid.read()[0]["finished"] is None
+
+
 def test_a_case_without_a_run_was_not_possible():
     done = [{"case": CASES[0], "seen": "n/a", "sentence": "there is no broker to kill", "run": ""}]
 
@@ -175,11 +265,12 @@ def test_an_experiment_that_is_being_written_has_a_grid(tmp_path):
     (tmp_path / "experiment.json").write_text(json.dumps({"kind": "chaos", "wanted": CASES, "done": []}))
     run = tmp_path / "runs" / "20260101-1"
     run.mkdir(parents=True)
-    (run / "owner.json").write_text("{}")
+    (run / "owner.json").write_text(json.dumps({"mark": owner_mark()}))
     (run / "spec.json").write_text('{"scen')
 
     grid, shown = Grid(tmp_path).read()
 
-    assert (grid["kind"], shown, grid["numbers"]) == ("chaos", "runs/20260101-1", {"running": 1, "waiting": 2})
+    assert (grid["kind"], shown) == ("chaos", "runs/20260101-1")
+    assert [*grid["numbers"].items()] == [("running", 1), ("waiting", 2)]
     (tmp_path / "experiment.json").write_text("{")
     assert Grid(tmp_path).read() == ({}, "")

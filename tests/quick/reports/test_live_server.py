@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -70,9 +71,9 @@ class Reader(threading.Thread):
         self._socket.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> None:
-        with self._socket, self._socket.makefile("rb") as lines:
+        with self._socket, self._socket.makefile("rb") as lines, suppress(OSError):  # of one that goes
             for line in lines:
-                if line.startswith(b"data: {") and len(line) > 12:
+                if line.startswith(b"data: {") and line.endswith(b"\n") and len(line) > 12:
                     self.events.append(json.loads(line[6:]))
                 self.has_ended = self.has_ended or line.startswith(b"event: end")
 
