@@ -54,12 +54,14 @@ class CellsSoFar:
         self._planned: dict[int, int] = {}
         self._seen: dict[int, int] = {}
         self._stands: dict[int, Stands] = {}
-        self.visible = 0
+        self._of_sentinels: set[int] = set()
+        self.visible = 0  # without the sentinels
         self._expect(planned)
         self.planned_visible = sum(map(self._weight, self._planned, self._planned.values()))
 
     def also(self, sentinels: Totals) -> list[Group]:
         """Expect the harness's own opening and closing events too."""
+        self._of_sentinels.update(cell for cell in sentinels.cell.tolist() if cell not in self._planned)
         return self._grouped(self._expect(sentinels))
 
     def take(self, changes: Columns) -> list[Group]:
@@ -67,7 +69,8 @@ class CellsSoFar:
         codes = self._oracle.codes.of(changes["campaign"], changes["window_ms"]).tolist()
         changed: dict[int, None] = {}
         for cell, count in zip(codes, changes["count"].tolist(), strict=True):
-            self.visible += self._weight(cell, count) - self._weight(cell, self._seen.get(cell, 0))
+            if cell not in self._of_sentinels:
+                self.visible += self._weight(cell, count) - self._weight(cell, self._seen.get(cell, 0))
             self._seen[cell] = count
             if self._stand(cell):
                 changed[cell] = None

@@ -83,6 +83,7 @@ def test_sentinel_records_are_expected_too():
     ours = Totals(np.array([oracle.codes.one(0, 0)]), np.array([4]))
     assert so_far.also(ours) == [(0, Stands.OPEN, "0")]
     assert so_far.take(changes((0, 0, 4))) == [(0, Stands.RIGHT, "0")]
+    assert (so_far.visible, so_far.planned_visible) == (0, 6)
 
 
 @pytest.mark.parametrize("numbers", [(), (4,), (0, 1, 2, 9), (3, 1, 1, 2)])
