@@ -38,7 +38,7 @@ def parse(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
 def _plan(text: str, kinds: Mapping[str, Kind]) -> FaultSpec:
     parts = _split(text, ";")
     if len(parts) > 1:
-        return FaultSpec(text, "sequence", steps=tuple(_plan(part, kinds) for part in parts))
+        return _not_too_many(FaultSpec(text, "sequence", steps=tuple(_plan(part, kinds) for part in parts)))
     name, bracket, rest = text.partition("(")
     if name in COMBINATORS and bracket:
         return _combined(text, name, _inside(rest), kinds)
@@ -62,7 +62,10 @@ def _combined(text: str, name: str, inside: str, kinds: Mapping[str, Kind]) -> F
     steps = tuple(_plan(part, kinds) for part in parts)
     if name == "stagger":  # the text seeds the pauses: equal plans have equal pauses, whatever their spacing
         text = f"{name}({'; '.join([options['pause'], *(step.text for step in steps)])})"
-    plan = FaultSpec(text, name, options=options, steps=steps)
+    return _not_too_many(FaultSpec(text, name, options=options, steps=steps))
+
+
+def _not_too_many(plan: FaultSpec) -> FaultSpec:
     if (strikes := _strikes(plan)) > MOST_STRIKES:
         raise NotUnderstoodError(f"it strikes {strikes:,} times, but at most {MOST_STRIKES:,} are allowed")
     return plan

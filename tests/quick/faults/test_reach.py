@@ -83,6 +83,8 @@ def test_a_plan_strikes_no_more_than_a_thousand_times():
         registry.parse("repeat(1000; repeat(1000; kill@batch>=+2))")
     with pytest.raises(UsageError, match="strikes 1,001 times"):
         registry.parse(f"stagger({'; '.join(['1s', *['kill@batch>=+2'] * 1001])})")
+    with pytest.raises(UsageError, match="strikes 1,001 times"):
+        registry.parse("; ".join(["kill@batch>=+2"] * 1001))
 
 
 # ---------------------------------------------------------------- What chaos is asked for
