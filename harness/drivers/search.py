@@ -193,7 +193,7 @@ def _live(
     first = steer.next_piece(settings, [], [])
     assert first is not None
 
-    most = judged_rows.most_events(spec, needs.granted().memory_bytes)
+    most = judged_rows.most_events(spec, needs.granted().memory_bytes // 2)  # the machine has other things to hold
 
     def decide(pieces: Sequence[Piece], standings: Sequence[Standing]) -> Piece | None:
         piece = steer.next_piece(settings, pieces, standings)
