@@ -20,9 +20,9 @@ HELP = ROOT / "harness" / "cli"  # its docstrings are shown
 TEXTS = {".toml", ".java", ".sh", ".j2", ".json", ".md", ".yml", ".js", ".css", ".html"}
 SLOW = ("engines", "services", "quality")
 EVERY_TIME = ("program",)  # what is missing fails there at once, so only what is absent has to be checked
-FOREIGN = (  # sentences of Java, Kafka, Redis, PostgreSQL and Linux
+FOREIGN = (  # sentences of Java, Kafka, Redis, PostgreSQL, pip and Linux
     *("cannot find symbol", "Java heap space", "Too small maximum heap", "Picked up JAVA_TOOL_OPTIONS"),
-    "Unable to use shared archive",
+    *("Unable to use shared archive", "No broken requirements found"),
     *("Formatting metadata directory", "due to log retention size", "Invalid username or password"),
     *("hash value is not an integer", "Bad file descriptor"),
     *("permission denied for table counts", "password authentication failed"),
