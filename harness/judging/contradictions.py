@@ -176,15 +176,15 @@ def _of_recount(run: StoredRun, log: Ledger) -> Iterator[str]:
     """If Spark read the log, its tasks compared what they read, before the records were sent here."""
     if LOG in run.unread:
         return
-    for told in _recounts(run.store):
+    for there in _recounts(run.store):
         by_time_of_event = run.spec.time == EVENT_TIME and not run.in_totals and run.question is None
-        cells = digest_of(log, run.oracle) if told.cells and by_time_of_event else told.cells
+        cells = digest_of(log, run.oracle) if there.cells and by_time_of_event else there.cells
         here = Recounted.of(run.audit, cells)
-        if unlike := [field.name for field in fields(told) if getattr(told, field.name) != getattr(here, field.name)]:
+        if unlike := [field.name for field in fields(there) if getattr(there, field.name) != getattr(here, field.name)]:
             name = unlike[0]
             yield (
                 f"log.parquet and what Spark's tasks read of the topic differ in {', '.join(unlike)}: "
-                f"{getattr(here, name)} and {getattr(told, name)} ({name})"
+                f"{getattr(here, name)} and {getattr(there, name)} ({name})"
             )
 
 

@@ -66,9 +66,9 @@ class KafkaTopic(PolledStore):
     def rows(self) -> list[Row]:
         self._read_on()
         cells = [Row(key, window, count, HASH) for key, window, count in entries(self._cells)]
-        told = [Row(UPDATED + key, window, at, HASH) for key, window, at in entries(self._changed)]
+        times = [Row(UPDATED + key, window, at, HASH) for key, window, at in entries(self._changed)]
         positions = [Row(LEFT + key, event, str(position), HASH) for key, event, position in entries(self._left)]
-        return [*cells, *told, *positions, *self._strays]
+        return [*cells, *times, *positions, *self._strays]
 
     def snapshot(self) -> object:
         self._read_on()
