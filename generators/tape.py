@@ -143,6 +143,9 @@ class Tape:
         """Return when a slice may be sent: at its end."""
         return (j + 1) * self._slice_us
 
+    def slices_due_us(self, numbers: Ints) -> Ints:
+        return (numbers + 1) * self._slice_us
+
     def slice_partition(self, server: int, j: int) -> int:
         return int(self._partitions(server, np.array([j], dtype=np.int64))[0])
 

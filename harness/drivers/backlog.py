@@ -354,4 +354,5 @@ class _Written:
                 f"Spark has written no further record for {STALLED_S:.0f} s: {self._count:,} of {self._planned:,} are "
                 f"in the topic. It may have no free executor. It said: {job.reason()}. The log is {job.child.log}."
             )
-        return {"sent": self._count, "planned": self._planned, "done": -1, "now_ms": now_s * 1000}
+        # The time of the count, not of this look: a rate over looks that saw the same count is 0.
+        return {"sent": self._count, "planned": self._planned, "done": -1, "now_ms": self._asked_s * 1000}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from harness.evidence.observed import parts_of
-from harness.evidence.send_index import Slices
+from harness.evidence.send_index import Slices, column
 from harness.judging.stored_run import StoredRun
 from harness.model import INDEX_BITS, MARK_SERVER, UsageError
 from workloads.base import BESIDE, COUNTS, NO_EVENT, NOTHING, Columns
@@ -28,7 +28,7 @@ def write(run: StoredRun, path: Path) -> int:
     """Write the file and return the number of its records."""
     _refuse(path)
     books, codec, count = Slices(run.sends), run.codec, 0
-    sent_us = np.append(run.sends.column("sent_us").to_numpy().astype(np.int64) + run.epoch_ms * 1000, NOTHING)
+    sent_us = np.append(column(run.sends, "sent_us") + run.epoch_ms * 1000, NOTHING)
     writer = None
     try:
         for part in parts_of(run.log):

@@ -30,6 +30,7 @@ from harness.evidence.observed import (
     adds_up,
     folded,
 )
+from harness.evidence.send_index import column
 from harness.judging import changed, contradictions, log_audit, progress_curve, verdict_file
 from harness.judging.changed import Changed
 from harness.judging.checks.case import RunFacts
@@ -143,12 +144,11 @@ class _Lags:
     """How late each slice of the load was sent. A backlog is old by design, and in order."""
 
     def __init__(self, run: StoredRun) -> None:
-        sends = run.sends
-        intended_us = sends.column("intended_us").to_numpy()
-        lag_ms = (sends.column("sent_us").to_numpy() - intended_us) / 1000
+        intended_us = column(run.sends, "intended_us")
+        is_long = column(run.sends, "sent_us") - intended_us > ROAD_MS * 1000
         if run.spec.tape.waits:
-            lag_ms = np.where(intended_us > 0, lag_ms, 0)
-        self._is_long = np.append(lag_ms > ROAD_MS, False)
+            is_long &= intended_us > 0
+        self._is_long = np.append(is_long, False)
         self._rows = run.sent_times.rows
 
     def of_dropped(self, part: Countable) -> Mask:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.engines import progress
+from harness.evidence.send_index import SendLog, column
 from harness.metering import clock_steps
 from harness.model import Progress
 from harness.rundir.store import Store
@@ -52,12 +53,12 @@ class Curve:
         return np.asarray(np.interp(at_s, moments, totals))
 
 
-def sent(sends: pa.Table) -> Curve:
+def sent(sends: SendLog) -> Curve:
     """Return the records by the time at which the client had them."""
-    order = np.argsort(sends.column("finished_us").to_numpy(), kind="stable")
-    at_s = np.asarray(sends.column("finished_us").to_numpy(), dtype=np.float64)[order] / 1e6
-    total = np.cumsum(np.asarray(sends.column("sent").to_numpy(), dtype=np.float64)[order])
-    return Curve(at_s, total, np.zeros(len(at_s)))
+    finished_us = column(sends, "finished_us")
+    order = np.argsort(finished_us, kind="stable")
+    total = np.cumsum(column(sends, "sent")[order], dtype=np.float64)
+    return Curve(finished_us[order] / 1e6, total, np.zeros(len(total)))
 
 
 def by_progress(lines: Sequence[Progress], epoch_ms: int, opening: int, begin_s: float = 0.0) -> Curve | None:

@@ -232,9 +232,9 @@ class StoredRun:
         return late.stored(path, dropped=max(told, default=0), behind_ms=behind_ms)
 
     @cached_property
-    def sends(self) -> pa.Table:
+    def sends(self) -> LongTable:
         """The send log."""
-        return self.store.read_table("sends.parquet")
+        return self.store.open_table("sends.parquet")
 
     @cached_property
     def sent_times(self) -> SentTimes:

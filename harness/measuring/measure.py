@@ -132,7 +132,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
     ready, epoch, drained = (next(store.history(kind), None) for kind in ("ready", "epoch", "engine"))
     if not (ready and epoch and drained):
         return None
-    sends = of_load(run.sends)
+    sends = of_load(run.sends.select(["intended_us", "finished_us", "sent"]).table())
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
     lines, resources = Lines(run), _since_epoch(run, cost.resources_of(run))
     bursts = bursting.of_run(run, latency.by_second if latency else None)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from harness.evidence.observed import STAMPED, parts_of
-from harness.evidence.send_index import send_rows
+from harness.evidence.send_index import column, send_rows
 from harness.judging import times
 from harness.judging.stored_run import StoredRun
 from harness.model import INDEX_BITS, MARK_SERVER, Time
@@ -54,7 +54,7 @@ def _known(run: StoredRun, log: pa.Table) -> Iterator[tuple[Time, Ints]]:
     """Yield the known times of each event. Ingestion times come from the send log if Kafka keeps another time."""
     stamped_ms = _ints(log, STAMPED)
     row = send_rows(run.sends, _ints(log, "event_id"))
-    sent_us = np.append(np.asarray(run.sends.column("sent_us").to_numpy(), dtype=np.int64), 0)[row]
+    sent_us = np.append(column(run.sends, "sent_us"), 0)[row]
     if run.spec.time == "append":
         yield "ingestion", np.where(row >= 0, run.epoch_ms + sent_us // 1000, stamped_ms)
         yield "append", stamped_ms

@@ -80,8 +80,7 @@ class Lines:
 
     @cached_property
     def sent(self) -> Curve | None:
-        sends = unless_missing(lambda: self._run.sends)
-        return sent(sends) if sends is not None and sends.num_rows else None
+        return unless_missing(lambda: sent(self._run.sends) if self._run.sends.num_rows else None)
 
     @cached_property
     def processed(self) -> Curve | None:

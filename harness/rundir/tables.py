@@ -61,6 +61,13 @@ class LongTable:
     def select(self, names: Sequence[str]) -> LongTable:
         return replace(self, selected=tuple(names))
 
+    @cached_property
+    def num_rows(self) -> int:
+        import pyarrow.parquet as pq
+
+        with self._readable():
+            return int(pq.read_metadata(self.path).num_rows)
+
     def column(self, name: str) -> Any:
         return self.select([name]).table().column(name)
 

@@ -11,6 +11,7 @@ from harness.util.texts import many
 # Least send rate of a backlog on all tested machines; the load starts after its end.
 SENT_PER_S = 100_000
 MOVED_PER_S = 20_000  # least rate at which events are written to files
+WORTH_A_LINE_S = 2.0
 
 
 class Behind(Run):
@@ -28,15 +29,26 @@ class Behind(Run):
         self._wait_until(lambda: self.fleet.status().sent >= self.schedule.warm_up_total)
         self.put_away()
         self.opening = self.marking.open_at(self.epoch_ms - 1)
-        self._wait_until(lambda: self.clock.now_ms() >= self.epoch_ms)
+        self._await_load_start()
 
     def put_away(self) -> None:
         """Do nothing: a backlog stays in Kafka."""
+
+    def _await_load_start(self) -> None:
+        """It was decided before the first event, for a slow machine: times of events depend on it."""
+        left_s = (self.epoch_ms - self.clock.now_ms()) / 1000
+        if left_s > WORTH_A_LINE_S:
+            self.screen.phase("backlog", f"the load start in {left_s:.0f} s; all of it is in Kafka")
+        self._wait_until(lambda: self.clock.now_ms() >= self.epoch_ms)
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
         """Wait without supervision: there is no engine yet, and a fleet that breaks off raises by itself."""
         while not done():
             self.abort_causes.watch_room(self.schedule.total)
+            sent, planned = self.fleet.status().sent, self.schedule.warm_up_total
+            self.screen.update(
+                {"now_ms": self.clock.now_ms(), "sent": min(sent, planned), "planned": planned, "done": -1}
+            )
             self.clock.pause(TICK_S)
 
     def load(self) -> None:

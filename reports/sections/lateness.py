@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from harness.evidence.observed import LogTable, parts_of
-from harness.evidence.send_index import Slices
+from harness.evidence.send_index import SendLog, Slices, column
 from harness.judging.judged import JudgedLog
 from harness.util.texts import many
 from reports.evidence import Evidence
@@ -69,9 +68,9 @@ def _sent(log: LogTable, booked: Booked) -> Iterator[Ints]:
 class Booked:
     """The due times of the slices of the load."""
 
-    def __init__(self, sends: pa.Table, epoch_ms: int) -> None:
+    def __init__(self, sends: SendLog, epoch_ms: int) -> None:
         self._slices = Slices(sends)
-        self._due_ms = np.asarray(sends.column("intended_us").to_numpy()) // 1000 + epoch_ms
+        self._due_ms = column(sends, "intended_us") // 1000 + epoch_ms
 
     def ages_ms(self, ids: Ints, time_ms: Ints) -> Ints:
         """Return the due time of each event's slice minus the event time. Events of no known slice are left out."""

@@ -101,7 +101,7 @@ class _Made:
         schedule = self._reel
         slices = [(server, *each) for server in range(schedule.servers) for each in schedule.slices(server)]
         server, number, low, high = np.array(slices, dtype=np.int64).T
-        due_us = np.array([schedule.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)])
+        due_us = schedule.slices_due_us(server, number)
         partition = [schedule.slice_partition(*each) for each in zip(server.tolist(), number.tolist(), strict=True)]
         columns = (server, number, low, high, due_us, due_us, due_us, high - low, high - low)
         return {**dict(zip(SENDS, columns, strict=True)), "partition": np.array(partition)}

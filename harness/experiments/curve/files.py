@@ -101,7 +101,7 @@ class _Files:
 
     def _unsound(self, plateau: Plateau) -> str:
         """Each load step has a load check of its own, because late sending in one does not affect another."""
-        sends = self._run.sends
+        sends = self._run.sends.table()
         due_us = sends.column("intended_us")
         inside = pc.and_(pc.greater(due_us, plateau.from_ms * 1000), pc.less_equal(due_us, plateau.until_ms * 1000))
         own = sends.filter(inside)

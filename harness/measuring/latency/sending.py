@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from generators.schedule import Schedule
 from harness.evidence.grouping import repeated, spans
 from harness.evidence.observed import LogEvents
+from harness.evidence.send_index import SendLog, column, first_ids
 from harness.measuring.latency.visibility import Ints, Mask
 from harness.model import INDEX_BITS, INDEX_MASK, MARK_SERVER
 from workloads.sentinels import is_opening
@@ -44,21 +44,19 @@ class Sending:
     events with more than one record in the log, as far as known.
     """
 
-    def __init__(self, schedule: Schedule, epoch_ms: int, books: pa.Table, again: Ints = _NONE) -> None:
+    def __init__(self, schedule: Schedule, epoch_ms: int, books: SendLog, again: Ints = _NONE) -> None:
         self._reel, self._epoch_us = schedule, epoch_ms * 1000
         self._copies, self._copied = schedule.copies()
         self._several = np.unique(np.concatenate((self._copied, again)))
-        server, number, low, due_us, sent_us = (
-            np.asarray(books.column(name).to_numpy(), dtype=np.int64)
-            for name in ("server", "slice", "slot_lo", "intended_us", "sent_us")
-        )
-        planned_us = np.array(
-            [schedule.slice_due_us(*each) for each in zip(server.tolist(), number.tolist(), strict=True)]
-        )
-        first = server << INDEX_BITS | low
+        first = first_ids(books)
         order = np.argsort(first)
-        self._first, self._sent_us = first[order], sent_us[order]
-        self._due_us, self._moved = due_us[order], (due_us != planned_us)[order]
+        self._first = first[order]
+        # Row -1, for a slot without a row, is the last one.
+        self._sent_us = np.append(column(books, "sent_us")[order], 0) + self._epoch_us
+        due_us = column(books, "intended_us")[order]
+        planned_us = schedule.slices_due_us(column(books, "server"), column(books, "slice"))[order]
+        self._moved = np.append(due_us != planned_us, False)
+        self._due_us = np.append(due_us, 0) + self._epoch_us if self._moved.any() else None
 
     def of_several(self, events: LogEvents) -> Mask:
         """Select events that may have several records. Their times depend on all of them."""
@@ -105,8 +103,9 @@ class Sending:
     def _told(self, ids: Ints, slot: Ints, due_us: Ints) -> tuple[Mask, Ints, Ints]:
         """Look up events in these slots, with their planned due times."""
         row = self._rows(slot)
-        due_us = np.where(self._of_row(self._moved, row), self._of_row(self._due_us, row) + self._epoch_us, due_us)
-        sent_us = self._of_row(self._sent_us, row) + self._epoch_us
+        if self._due_us is not None:
+            due_us = np.where(self._moved[row], self._due_us[row], due_us)
+        sent_us = self._sent_us[row]
         is_mark = ids >> INDEX_BITS == MARK_SERVER
         mark_us = np.where(is_opening(ids & INDEX_MASK, self._reel.spec.partitions), _BEFORE_US, _AFTER_US)
         return (slot >= 0) | is_mark, np.where(is_mark, mark_us, due_us), np.where(is_mark, mark_us, sent_us)
@@ -123,10 +122,6 @@ class Sending:
     def _rows(self, slot: Ints) -> NDArray[np.intp]:
         """Return the row of each slot in the send log, which has a row for each slice that the client got; -1: none."""
         return np.searchsorted(self._first, slot, side="right") - 1
-
-    @staticmethod
-    def _of_row(column: NDArray[Any], row: NDArray[np.intp]) -> NDArray[Any]:
-        return np.append(column, column.dtype.type(0))[row]
 
 
 def _among(ids: Ints, some: Ints) -> Mask:
