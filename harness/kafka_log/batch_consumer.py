@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, cimpl
 from numpy.typing import NDArray
 
 from generators.librdkafka import MESSAGE, Signatures, configured, library, started
@@ -68,6 +68,8 @@ class BatchConsumer:
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self._library = calls = library(_CONSUMER)
+        self._destroy = ctypes.PyDLL(cimpl.__file__).rd_kafka_message_destroy  # per record: the GIL is kept
+        self._destroy.restype, self._destroy.argtypes = None, (c_void_p,)
         self._client = started(calls, CONSUMER, configured(calls, settings))
         calls.rd_kafka_poll_set_consumer(self._client)
         self._queue = calls.rd_kafka_queue_get_consumer(self._client)
@@ -106,7 +108,7 @@ class BatchConsumer:
         try:
             return self._copied(pointers, stamped=stamped)
         finally:
-            deque(map(calls.rd_kafka_message_destroy, pointers.tolist()), maxlen=0)
+            deque(map(self._destroy, pointers.tolist()), maxlen=0)
 
     def _copied(self, pointers: Ints, *, stamped: bool) -> Records:
         messages = _structs(pointers)

@@ -29,7 +29,7 @@ STALL_S = 60.0
 # Without the first three settings, librdkafka's own queues slow a reader to about a sixth. A longer queue makes no
 # reader faster: it takes memory, and is filled with records behind the span, which are discarded.
 CONSUMER_SETTINGS: Mapping[str, Any] = {
-    "queued.min.messages": 100_000,
+    "queued.min.messages": 10_000,
     "fetch.queue.backoff.ms": 10,
     "fetch.message.max.bytes": 4_000_000,
     "queued.max.messages.kbytes": 262_144,
