@@ -15,7 +15,8 @@ from harness.util.local_time import local
 
 Facts = Mapping[str, str | float | int]
 
-COUNTED = ("backlog", "warm-up", "load", "drain")  # the phases in which records are sent or processed
+# The phases in which records are sent or processed: an engine works off a backlog before its first answers.
+COUNTED = ("backlog", "engine", "warm-up", "load", "drain")
 TIME_WIDTH = NAME_WIDTH = 9
 INDENT = TIME_WIDTH + 2 + NAME_WIDTH + 1
 BAR_WIDTH, LEAST_BAR_WIDTH = 24, 8
@@ -219,7 +220,8 @@ class RunProgress:
         return head(self._clock() - self._began_s, self._current.name)
 
     def _counts(self) -> Counts | None:
-        return counts_of(self._facts) if self._current.name in COUNTED else None
+        counts = counts_of(self._facts) if self._current.name in COUNTED else None
+        return counts if counts and counts.sent else None
 
     def _fault(self) -> str:
         return f"fault {fault}" if (fault := self._facts.get("fault")) else ""

@@ -63,6 +63,17 @@ def test_on_a_terminal_what_is_over_is_dim_and_the_fault_stands_out(clock):
     assert [line.style for line in loading(clock).lines(80)] == [OVER, OVER, "", "", "", FAULT]
 
 
+def test_an_engine_shows_how_it_works_off_a_backlog_and_nothing_if_there_is_none(clock):
+    run = RunProgress(clock)
+    run.phase("engine", "4 opening events")
+    run.update(facts(1000))
+    assert run.line() == "    0.0 s  engine    waits for 4 opening events"
+    run.update(facts(2000, 1_200_000, planned=2_100_000, done=100_000))
+    assert run.line() == (
+        "    0.0 s  engine    sent 1,200,000 of 2,100,000 (1,200,000/s), done 100,000 (100,000/s), 1,100,000 behind"
+    )
+
+
 def test_in_a_log_a_phase_begins_with_what_it_waits_for_and_goes_on_with_its_counts(clock):
     run = loading(clock)
 
