@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from harness.measuring.cost import ENGINE, engine_s_per_million
+from harness.measuring.cost import ENGINE, basis, engine_s_per_million
 from harness.measuring.measure import taken_of
 from harness.measuring.measurement import Measurement, Recovery
 from harness.measuring.objective import headline_p99_ms
@@ -181,10 +181,12 @@ def _cost(measurement: Measurement) -> Number:
     label, used_s = "CPU per million events", engine_s_per_million(measurement.cost)
     if used_s is None:
         return Number(label, "", note=measurement.cost_withheld or "the CPU use of the engine's processes is not known")
-    at = f"at {measurement.offered_per_s:,.0f} events/s"
     others = three_digits(sum(each.cpu_s_per_million for each in measurement.cost if each.part not in ENGINE))
     return Number(
-        label, three_digits(used_s), "s", f"the engine with its workers, {at}; everything else took {others} s"
+        label,
+        three_digits(used_s),
+        "s",
+        f"the engine with its workers, {basis(measurement)}; everything else took {others} s",
     )
 
 

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from harness.experiments.upgrade import DIFFERENCE, Upgraded
 from harness.judging.checks.engine import MANIFEST
-from harness.measuring.cost import ENGINE, engine_s_per_million
+from harness.measuring.cost import ENGINE, basis, engine_s_per_million
 from harness.measuring.measurement import Latency, Measurement
 from harness.measuring.steady import advice
 from harness.model import Backfill, CheckResult, Outcome, Witness
@@ -153,9 +153,8 @@ def _speed(result: Result) -> Iterator[str]:
         others = "".join(
             f", {each.part} {three_digits(each.cpu_s_per_million)}" for each in m.cost if each.part not in ENGINE
         )
-        at = f"at {m.offered_per_s:,.0f}/s"
         yield from _wrapped(
-            "  cost     ", f"{three_digits(engine)} CPU-s of the engine per million events {at}{others}"
+            "  cost     ", f"{three_digits(engine)} CPU-s of the engine per million events {basis(m)}{others}"
         )
     if m.steady:
         yes = "yes " if m.steady.steady else "no"

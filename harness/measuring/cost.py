@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.judging.stored_run import StoredRun
-from harness.measuring.measurement import Cost
+from harness.measuring.measurement import Cost, Measurement
 from harness.model import RunSpec, is_remote_master
 from harness.rundir.missing_evidence import unless_missing
 
 PARTS = ("engine", "python workers", "kafka", "redis", "postgresql", "generator", "harness", "live page")
-ENGINE = ("engine", "python workers")
+ENGINE, GENERATOR = ("engine", "python workers"), "generator"
 MIB = 1 << 20
 
 
@@ -36,10 +36,19 @@ def resources_of(run: StoredRun) -> pa.Table | None:
     return table.filter(pc.invert(pc.is_in(table.column("part"), pa.array(ENGINE))))
 
 
-def costs(resources: pa.Table, events: int) -> tuple[Cost, ...]:
-    """Return the cost of every part on this machine, from the first sample to the last."""
+def costs(resources: pa.Table, sent: int, waited: int = 0) -> tuple[Cost, ...]:
+    """Return the cost of every part on this machine, from the first sample to the last.
+
+    `waited`: events of a backlog, which were sent before the first sample and processed after it.
+    """
     present = set(resources.column("part").to_pylist())
-    return tuple(_cost(resources, part, events) for part in PARTS if part in present)
+    events = {part: sent if part == GENERATOR else sent + waited for part in PARTS}
+    return tuple(_cost(resources, part, events[part]) for part in PARTS if part in present)
+
+
+def basis(m: Measurement) -> str:
+    """Say which events a cost is divided by."""
+    return "of backlog and load" if m.waited else f"at {m.offered_per_s:,.0f}/s"
 
 
 def engine_s_per_million(parts: Iterable[Cost]) -> float | None:

@@ -134,6 +134,7 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         return None
     sends = of_load(run.sends.select(["intended_us", "finished_us", "sent"]).table())
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
+    waited = run.schedule.warm_up_total if run.spec.tape.waits else 0
     lines, resources = Lines(run), _since_epoch(run, cost.resources_of(run))
     bursts = bursting.of_run(run, latency.by_second if latency else None)
     return Measurement(
@@ -149,7 +150,8 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         outside_ends=_outside_ends(latency, lines),
         never_final_share=latency.never_final_share if latency else None,
         dipped_share=latency.dipped_share if latency else None,
-        cost=() if resources is None else cost.costs(resources, events),
+        cost=() if resources is None else cost.costs(resources, events, waited),
+        waited=waited,
         cost_withheld=cost.elsewhere(run.spec),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),

@@ -58,7 +58,7 @@ class Cost:
     cpu_user_s: float
     cpu_system_s: float
     peak_rss_mib: float
-    cpu_s_per_million: float
+    cpu_s_per_million: float  # of the generator by the events of the load, of others also by those of a backlog
 
 
 @dataclass(frozen=True)
@@ -296,6 +296,7 @@ class Measurement:
     table_files: TableLayout | None = None  # None: the results are in no files of a table
     window_state: WindowState | None = None  # None: no full window is required, or its size is not reported
     cost_withheld: str = ""  # why the cost of the engine is left out; "" if it is not
+    waited: int = 0  # events of a backlog, which were sent before the load; a cost is by these and `events`
 
     def latency_by(self, way: str) -> Latency | None:
         return next((each for each in self.latency if each.way == way), None)

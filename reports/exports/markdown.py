@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from harness.measuring.cost import basis
 from harness.measuring.measurement import Cost, Latency, Measurement
 from harness.model import CheckResult, Outcome, Witness
 from harness.util.text_tables import cell, markdown
@@ -111,7 +112,7 @@ def figures(m: Measurement, outage: Outage) -> Iterator[tuple[str, str]]:
         yield f"latency {outside.NAME}", outside.clause(m.outside_ends, outage).removeprefix(f"{outside.NAME} ")
     if m.cost_withheld:
         yield "cost, engine", f"withheld: {m.cost_withheld}"
-    yield from ((f"cost, {each.part}", _cost(each, m.offered_per_s)) for each in m.cost)
+    yield from ((f"cost, {each.part}", _cost(each, basis(m))) for each in m.cost)
 
 
 def _quantiles(latency: Latency, outage: Outage) -> str:
@@ -119,6 +120,6 @@ def _quantiles(latency: Latency, outage: Outage) -> str:
     return shown + (" (the tail is a lower bound)" if latency.tail_is_lower_bound else "")
 
 
-def _cost(cost: Cost, offered_per_s: float) -> str:
-    used = f"{cost.cpu_s_per_million:,.2f} CPU-s per million events at {offered_per_s:,.0f}/s"
+def _cost(cost: Cost, per: str) -> str:
+    used = f"{cost.cpu_s_per_million:,.2f} CPU-s per million events {per}"
     return f"{used}, at most {cost.peak_rss_mib:,.0f} MiB"

@@ -22,7 +22,7 @@ class Bar:
     engine: bool
 
 
-def draw(bars: Sequence[Bar], rate_per_s: float, sheet: Sheet) -> None:
+def draw(bars: Sequence[Bar], per: str, sheet: Sheet) -> None:
     (axes,) = sheet.rows([float(len(bars) * BAR_PX + 14)])
     rows = range(len(bars))
     longest = max(bar.user_s + bar.system_s for bar in bars) or 1.0
@@ -41,6 +41,5 @@ def draw(bars: Sequence[Bar], rate_per_s: float, sheet: Sheet) -> None:
     axes.set_xlim(0, longest * (1.75 if sheet.narrow else 1.3))
     axes.xaxis.set_major_formatter(SHORT)
     axes.locator_params(axis="x", nbins=5)
-    rate = f"at {rate_per_s:,.0f}"
-    long = f"CPU seconds per million events, {rate} events/s (dark: user, light: system)"
-    axes.set_xlabel(f"CPU-s per million, {rate}/s" if sheet.narrow else long)
+    long = f"CPU seconds per million events {per} (dark: user, light: system)"
+    axes.set_xlabel(f"CPU-s per million {per}" if sheet.narrow else long)

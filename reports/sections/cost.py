@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.measuring.cost import ENGINE
+from harness.measuring.cost import ENGINE, basis
 from harness.measuring.measurement import Cost, Measurement
 from harness.rundir.missing_evidence import MissingEvidence
 from harness.util.texts import three_digits
@@ -19,13 +19,13 @@ def section(evidence: Evidence) -> Section:
     if not measurement.cost:
         raise MissingEvidence("the CPU use of this run's processes was not recorded, so its cost is not known")
     bars = tuple(_bar(each) for each in sorted(measurement.cost, key=lambda each: each.part not in ENGINE))
-    rate_per_s = measurement.offered_per_s
-    title = f"CPU seconds per million events, at {rate_per_s:,.0f} events/s"
+    per = basis(measurement)
+    title = f"CPU seconds per million events {per}"
     told = ", ".join(f"{bar.part} {three_digits(bar.user_s + bar.system_s)}" for bar in bars)
     return Section(
         "cost",
         "Cost",
-        picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, rate_per_s, sheet)),
+        picture=picture("cost", f"{title}: {told}", lambda sheet: cost.draw(bars, per, sheet)),
         text=tuple(_text(measurement)),
     )
 

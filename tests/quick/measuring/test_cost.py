@@ -50,6 +50,16 @@ def test_a_driver_alone_is_no_cost_of_the_engine(tmp_path, master, parts):
     assert not elsewhere(run.spec) or master in elsewhere(run.spec)
 
 
+def test_a_backlog_is_work_of_all_but_the_generator():
+    table = pa.table({**USED, "part": ["engine", "python workers", "generator"] * 2})
+
+    alone, with_backlog = costs(table, 1_000_000), costs(table, 1_000_000, waited=3_000_000)
+
+    of = [{each.part: each.cpu_s_per_million for each in found} for found in (alone, with_backlog)]
+    assert of[1] == {part: value if part == "generator" else value / 4 for part, value in of[0].items()}
+    assert of[0]["generator"] > 0
+
+
 @pytest.mark.parametrize(("samples", "share"), [(2, 2.0), (1, None), (0, None)])
 def test_one_sample_shows_no_share_of_a_core(samples, share):
     assert cpu_share(pa.table(USED).slice(0, 3 * samples), "engine") == share
