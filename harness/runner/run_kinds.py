@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.model import RunSpec
-from harness.runner.run import TICK_S, Run
-from harness.util.texts import many
+from harness.runner.run import SOON_MS, TICK_S, Run
+from harness.util.texts import clock, many
 
 # Least send rate of a backlog on all tested machines; the load starts after its end.
 SENT_PER_S = 100_000
 MOVED_PER_S = 20_000  # least rate at which events are written to files
-WORTH_A_LINE_S = 2.0
 
 
 class Behind(Run):
@@ -27,18 +26,18 @@ class Behind(Run):
         seconds = f"{self.schedule.warm_up_ms / 1000:g} s"
         self.screen.phase("backlog", f"{many(self.schedule.warm_up_total, 'event')} of {seconds} in Kafka")
         self._wait_until(lambda: self.fleet.status().sent >= self.schedule.warm_up_total)
-        self.put_away()
+        where = self.put_away()
         self.opening = self.marking.open_at(self.epoch_ms - 1)
-        self._await_load_start()
+        self._await_load_start(where)
 
-    def put_away(self) -> None:
-        """Do nothing: a backlog stays in Kafka."""
+    def put_away(self) -> str:
+        """Return where the events are now: a backlog stays in Kafka."""
+        return "all of it is in Kafka"
 
-    def _await_load_start(self) -> None:
+    def _await_load_start(self, where: str) -> None:
         """It was decided before the first event, for a slow machine: times of events depend on it."""
-        left_s = (self.epoch_ms - self.clock.now_ms()) / 1000
-        if left_s > WORTH_A_LINE_S:
-            self.screen.phase("backlog", f"the load start in {left_s:.0f} s; all of it is in Kafka")
+        if self.epoch_ms - self.clock.now_ms() > SOON_MS:
+            self.screen.phase("backlog", f"{clock(self.epoch_ms)}, when the load starts; {where}")
         self._wait_until(lambda: self.clock.now_ms() >= self.epoch_ms)
 
     def _wait_until(self, done: Callable[[], bool]) -> None:
@@ -90,7 +89,7 @@ class FromHistory(Behind):
     (harness/judging/lateness.py).
     """
 
-    def put_away(self) -> None:
+    def put_away(self) -> str:
         """Wait until Kafka has all of it: sent records may still be in transit."""
         self._wait_until(lambda: sum(self.log.ends().values()) >= self.schedule.warm_up_total)
         seconds = self.spec.tape.history_ms / 1000
@@ -98,8 +97,7 @@ class FromHistory(Behind):
         seam = self.log.move_to_files(self.epoch_ms - self.spec.tape.backlog_ms)
         self._tell("history", seam=seam)
         files, gone = (sum(offsets) for offsets in (seam.ends, seam.begins))
-        written = f"{many(files, 'event')} are in files, {gone:,} of them only there"
-        self.screen.phase("history", f"the load start; {written}")
+        return f"{many(files, 'event')} are in files, {gone:,} of them only there"
 
     @property
     def _lead_ms(self) -> int:

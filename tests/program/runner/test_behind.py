@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +24,10 @@ from harness.measuring.measurement import Quantity, Reconfiguration
 from harness.model import INDEX_BITS, Outcome, UsageError
 from harness.rundir.store import Store
 from harness.runner.run import run
-from harness.runner.run_kinds import stages
+from harness.runner.run_kinds import Behind, stages
 from harness.runner.screen import NullScreen
 from harness.runner.world.fake import FakeWorld
+from harness.util.texts import clock
 from reports.evidence import Evidence
 from reports.sections import backlog
 
@@ -41,12 +45,13 @@ SMALL = {
 }
 
 
-def behind(folder, manifest=fake.MANIFEST, **changes):
+def behind(folder, manifest=fake.MANIFEST, screen=None, **changes):
     spec, manifest = plan.resolve("test", SMALL | changes, {}, lambda *_: manifest)
     store = Store.create(folder, "test-fake")
     world = FakeWorld(spec, store, manifest)
+    screen = screen or NullScreen()
     verdict = run(
-        spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=NullScreen(), made_by=stages(spec)
+        spec, manifest, environment={}, world=world, stored=StoredRun(store), screen=screen, made_by=stages(spec)
     )
     return verdict, store
 
@@ -63,6 +68,49 @@ def test_all_of_a_backlog_waits_when_the_engine_starts_and_counts(tmp_path):
     assert planned["warm_up"]["total"] <= told["waiting"] < planned["warm_up"]["total"] + 100
     assert ready["after_ms"] > 0
     assert judge(StoredRun.open(store.path)) == verdict
+
+
+class Kept:
+    """A screen that nobody looks at; it keeps the phases, and the counts in each."""
+
+    def __init__(self):
+        self.phases, self.sent = [], {}
+
+    def phase(self, name, waits_for=""):
+        self.phases.append((name, waits_for))
+
+    def update(self, facts):
+        self.sent.setdefault(self.phases[-1], []).append((facts["sent"], facts["planned"]))
+
+
+def test_the_screen_shows_how_far_a_backlog_is_sent(tmp_path):
+    screen = Kept()
+    _, store = behind(tmp_path, screen=screen)
+    total = store.read_json("plan.json")["warm_up"]["total"]
+    (sending,) = (each for each in screen.phases if each[0] == "backlog")
+
+    assert f"{total:,} events of 60 s in Kafka" in sending[1]
+    assert {planned for _, planned in screen.sent[sending]} == {total}
+    assert screen.sent[sending] == sorted(screen.sent[sending])
+    assert len({sent for sent, _ in screen.sent[sending]}) > 1
+
+
+@pytest.mark.parametrize("left_ms", [1_000, 700_000])
+def test_a_backlog_that_is_sent_early_shows_when_the_load_starts(left_ms):
+    ticks, screen, epoch_ms = count(1_700_000_000_000, 250), Kept(), 1_700_000_000_000 + left_ms
+    waiting: Any = object.__new__(Behind)
+    waiting.screen, waiting.epoch_ms = screen, epoch_ms
+    waiting.clock = SimpleNamespace(now_ms=lambda: next(ticks), pause=lambda _: None)
+    waiting.fleet = SimpleNamespace(status=lambda: SimpleNamespace(sent=12_000))
+    waiting.schedule = SimpleNamespace(total=18_000, warm_up_total=12_000)
+    waiting.abort_causes = SimpleNamespace(watch_room=lambda _: None)
+    screen.phase("backlog", "sent")
+
+    waiting._await_load_start("all of it is in Kafka")
+
+    shown = f"{clock(epoch_ms)}, when the load starts; all of it is in Kafka"
+    assert screen.phases[1:] == ([("backlog", shown)] if left_ms > 2_000 else [])
+    assert {*screen.sent[screen.phases[-1]]} == {(12_000, 12_000)}
 
 
 def test_it_lies_unevenly_over_the_partitions(tmp_path):
