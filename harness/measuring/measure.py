@@ -31,7 +31,7 @@ from harness.measuring import (
 from harness.measuring import timeline as timelines
 from harness.measuring.latency import LatencyResult, RawTable, latencies
 from harness.measuring.latency.ends import ONLY_THEN
-from harness.measuring.measurement import Measurement, Observer, OutsideEnds, Recovery, Steady
+from harness.measuring.measurement import CatchUp, Measurement, Observer, OutsideEnds, Recovery, Steady
 from harness.measuring.timeline import Lines
 from harness.metering import clock_steps
 from harness.model import Certificate, Outcome, RunSpec, Verdict
@@ -136,7 +136,8 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
     load_s, events = pc.max(sends.column("finished_us")).as_py() / 1e6, pc.sum(sends.column("sent")).as_py()
     waited = run.schedule.warm_up_total if run.spec.tape.waits else 0
     lines, resources = Lines(run), _since_epoch(run, cost.resources_of(run))
-    bursts = bursting.of_run(run, latency.by_second if latency else None)
+    by_second = latency.by_second if latency else None
+    bursts, catch_up = bursting.of_run(run, by_second), backlog_catch_up.of_run(run, by_second)
     return Measurement(
         events=events,
         offered_per_s=events / load_s if load_s > 0 else 0.0,
@@ -155,15 +156,20 @@ def _measurement(run: StoredRun, latency: LatencyResult | None, table: pa.Table)
         cost_withheld=cost.elsewhere(run.spec),
         checkpoint_bytes=_checkpoint_bytes(run),
         gc_s=_gc_s(run),
-        steady=None if bursts else _steady(run, table, load_s),  # it tests for a steady state at one rate
+        steady=None if bursts or _is_behind(catch_up) else _steady(run, table, load_s),  # at one rate, caught up
         observer=_observer(store, resources),
-        catch_up=backlog_catch_up.of_run(run, latency.by_second if latency else None),
+        catch_up=catch_up,
         bursts=bursts,
         growth=growth.of_run(run),
         company=company.of_run(run),
         table_files=table_layout.of_run(run),
         window_state=window_state.of_run(run),
     )
+
+
+def _is_behind(catch_up: CatchUp | None) -> bool:
+    """A backlog at the end of the load is no steady state, though it may look like one: hardly any of it changes."""
+    return catch_up is not None and catch_up.caught_up.value is None
 
 
 def _steady(run: StoredRun, table: pa.Table, load_s: float) -> Steady:

@@ -12,7 +12,7 @@ from harness.judging.judge import judge
 from harness.judging.stored_run import StoredRun
 from harness.measuring import backlog_catch_up, measure
 from harness.measuring.latency import evidence
-from harness.measuring.measurement import Lack, Quantity
+from harness.measuring.measurement import CatchUp, Lack, Quantity
 from harness.measuring.timeline import Lines
 from harness.measuring.worth import Behind
 from harness.model import FaultReport
@@ -72,6 +72,18 @@ def test_other_orders_are_judged_until_it_had_caught_up_or_to_the_end(run, monke
     list(backlog_catch_up._reconfigurations(run, lines, 0.5, caught_up, 12))
 
     assert [(each.started_s, each.until_s, each.end) for each in seen] == [(0.5, until_s or lines.seconds, end)]
+
+
+@pytest.mark.parametrize(("caught_up", "is_tested"), [(Quantity(7.5), True), (Quantity(None, lack=Lack.NEVER), False)])
+def test_an_engine_that_is_still_behind_is_in_no_steady_state(run, monkeypatch, caught_up, is_tested):
+    """Hardly anything of a backlog of millions changes in a minute."""
+    found = CatchUp(100_000_000, 1000.0, 0.5, caught_up, caught_up, None, None)
+    monkeypatch.setattr(backlog_catch_up, "of_run", lambda *_: found)
+
+    measured = measure.measure(run, judge(run)).measurement
+
+    assert measured is not None
+    assert (measured.steady is not None) is is_tested
 
 
 def test_the_events_of_a_run_are_freed_when_its_evidence_is_collected(run):
