@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
+from typing import Any
 
 from harness.judging.stored_run import AFTER_STOP, LOG, OBSERVED
 from harness.model import EngineReport
@@ -104,8 +105,17 @@ class EvidenceCollector:
 
     def _keep_log(self) -> bool:
         with closing(self._log.read()) as parts:  # this also ends its readers
-            self._store.write_parts(LOG, parts)
+            self._store.write_parts(LOG, self._shown(parts))
         return True
+
+    def _shown(self, parts: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the parts, and show how many records were read."""
+        planned, read = sum(self._log.ends().values()), 0
+        for part in parts:
+            read += len(part["offset"])
+            counts = {"sent": min(read, planned), "planned": planned, "done": -1}
+            self._screen.update({"now_ms": self._store.clock.now_ms(), **counts})
+            yield part
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
         self._store.write_table(name, as_columns(rows))

@@ -15,8 +15,9 @@ from harness.util.local_time import local
 
 Facts = Mapping[str, str | float | int]
 
-# The phases in which records are sent or processed: an engine works off a backlog before its first answers.
-COUNTED = ("backlog", "engine", "warm-up", "load", "drain")
+READ = "read"
+# The phases in which records are sent, processed or read back: an engine works off a backlog before its first answers.
+COUNTED = ("backlog", "engine", "warm-up", "load", "drain", READ)
 TIME_WIDTH = NAME_WIDTH = 9
 INDENT = TIME_WIDTH + 2 + NAME_WIDTH + 1
 BAR_WIDTH, LEAST_BAR_WIDTH = 24, 8
@@ -35,7 +36,7 @@ class Line(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The progress of load and engine, in records."""
+    """The progress of load and engine, in records. When the log is read back, `sent` are those that were read."""
 
     sent: int
     planned: int
@@ -102,8 +103,8 @@ def waiting(waits_for: str) -> str:
     return f"waits for {waits_for}" if waits_for else ""
 
 
-def sent_words(counts: Counts, rates: Rates) -> str:
-    return f"sent {counts.sent:,} of {counts.planned:,} ({rates.sent:,.0f}/s)"
+def sent_words(phase: str, counts: Counts, rates: Rates) -> str:
+    return f"{READ if phase == READ else 'sent'} {counts.sent:,} of {counts.planned:,} ({rates.sent:,.0f}/s)"
 
 
 def done_words(counts: Counts, rates: Rates) -> str:
@@ -113,9 +114,9 @@ def done_words(counts: Counts, rates: Rates) -> str:
     return f"done {counts.done:,} ({rates.done:,.0f}/s), {counts.sent - counts.done:,} behind"
 
 
-def count_lines(counts: Counts, rates: Rates, width: int) -> list[Line]:
+def count_lines(phase: str, counts: Counts, rates: Rates, width: int) -> list[Line]:
     """Write the counts for a terminal: a bar with what was sent, then what is done."""
-    sent = sent_words(counts, rates)
+    sent = sent_words(phase, counts, rates)
     size = min(BAR_WIDTH, room_of(width) - len(sent) - 3)
     bar = f"{bar_of(counts.sent / max(1, counts.planned), size)} " if size >= LEAST_BAR_WIDTH else ""
     return indented(filter(None, [f"{bar}{sent}", done_words(counts, rates)]))
@@ -174,6 +175,8 @@ class RunProgress:
         now_s = self._clock()
         if self._phases:
             self._phases[-1] = replace(self._phases[-1], ended_s=now_s)
+        if name == READ:  # the counts so far are those of the load
+            self._facts, self._rated = {}, []
         self._phases.append(Phase(name, local(waits_for), now_s))
 
     def update(self, facts: Facts) -> None:
@@ -197,7 +200,7 @@ class RunProgress:
             is_over = each is not phases[-1]
             shown += phase_lines(each.name, each.waits_for, each.seconds(now_s), width, is_over=is_over)
         if phases and (counts := self._counts()):
-            shown += count_lines(counts, self._rates, width)
+            shown += count_lines(self._current.name, counts, self._rates, width)
         if phases and (fault := self._fault()):
             shown += [line._replace(style=FAULT) for line in indented(textwrap.wrap(fault, room_of(width)))]
         return shown
@@ -209,7 +212,7 @@ class RunProgress:
     def line(self) -> str:
         """Write the progress of the current phase for a log."""
         counts = self._counts()
-        words = [sent_words(counts, self._rates), done_words(counts, self._rates)] if counts else []
+        words = [sent_words(self._current.name, counts, self._rates), done_words(counts, self._rates)] if counts else []
         return f"{self._head()}{', '.join(filter(None, [*words, self._fault()]))}" if words else self.begin_line()
 
     @property

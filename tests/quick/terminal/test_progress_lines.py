@@ -85,6 +85,11 @@ def test_in_a_log_a_phase_begins_with_what_it_waits_for_and_goes_on_with_its_cou
     run.phase("drain", "the end of the log, and stable results")
     run.update(facts(4000, 300_900, done=300_904))
     assert "done 300,900" in run.line()
+    run.phase("read", "all results and the whole log")
+    assert run.line() == "     25 s  read      waits for all results and the whole log", "nothing is read yet"
+    run.update(facts(5000, 1_000_000, 2_000_000, -1))
+    run.update(facts(6000, 1_500_000, 2_000_000, -1))
+    assert run.line() == "     25 s  read      read 1,500,000 of 2,000,000 (500,000/s)"
     run.phase("judge", "the verdict")
     assert run.line() == "     25 s  judge     waits for the verdict", "counts are those of load and drain"
 
@@ -139,7 +144,7 @@ def test_a_time_has_its_unit(seconds, said):
 @given(width=st.integers(1, 200), waits_for=st.text("abc ", max_size=300), is_over=st.booleans())
 def test_no_line_is_wider_than_a_terminal_that_has_room_for_words(width, waits_for, is_over):
     lines = progress_lines.phase_lines("services", waits_for, 1.0, width, is_over=is_over)
-    lines += progress_lines.count_lines(Counts(1, 10_000_000, 1), Rates(1234567.0, 1.0), width)
+    lines += progress_lines.count_lines("load", Counts(1, 10_000_000, 1), Rates(1234567.0, 1.0), width)
 
     assert len(lines) >= 3
     if width >= 80:
