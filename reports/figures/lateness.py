@@ -24,10 +24,12 @@ class Tally:
 
     @classmethod
     def of(cls, parts: Iterable[NDArray[np.int64]]) -> Tally:
-        counted = pa.chunked_array([pa.array(part).value_counts() for part in parts]).combine_chunks()
-        ms, index = np.unique(counted.field("values").to_numpy(), return_inverse=True)
-        often = np.zeros(len(ms), dtype=np.int64)
-        np.add.at(often, index, counted.field("counts").to_numpy())
+        ms, often = np.zeros((2, 0), dtype=np.int64)
+        for counted in (pa.array(part).value_counts() for part in parts):
+            several = np.concatenate((often, counted.field("counts").to_numpy()))
+            ms, index = np.unique(np.concatenate((ms, counted.field("values").to_numpy())), return_inverse=True)
+            often = np.zeros(len(ms), dtype=np.int64)
+            np.add.at(often, index, several)
         return cls(ms, often)
 
     @property
