@@ -43,15 +43,16 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
         ("kill-task@t>=5s", "a later attempt of the same task succeeded"),
         ("add-worker@t>=5s", "the master counts 3 workers as alive"),
         ("remove-worker@t>=5s", "the master counts 1 worker as alive"),
-        ("add-partitions(for=3s)@t>=5s", "events in them, the first of them"),
+        ("add-partitions(for=3s)@t>=5s", "it has 6, and each new one holds an event of the harness"),
     ],
 )
 def test_a_cluster_that_loses_a_part_or_changes_its_size_counts_right(tmp_path, served, fault, proof):
-    answer = run(tmp_path, *BRIEF, *PATIENT, *served, "--cluster", "2", "--fault", fault)
+    servers = () if fault.startswith("add-partitions") else served  # it strikes a Kafka of the run's own
+    answer = run(tmp_path, *BRIEF, *PATIENT, *servers, "--cluster", "2", "--fault", fault)
 
     assert answer["verdict"] == "PASS", answer["sentence"]
     assert proof in check(answer, "fault")["sentence"]
-    if "worker" in fault:
+    if fault.startswith(("kill-worker", "remove-worker")):
         assert any("Spark lost 1 executor" in note for note in _notes(answer))
     driver = (Path(answer["run"]) / "logs" / "engine-1.log").read_text(encoding="utf-8")
     assert "Unable to use shared archive" not in driver
@@ -133,9 +134,9 @@ def _with_hidden(home: Path, folder: Path, hidden: Path) -> Path:
     """Wrap Spark's program: the second worker gets mounts of its own."""
     spark = folder / "spark"
     (spark / "bin").mkdir(parents=True)
-    for each in home.iterdir():
-        if each.name != "bin":
-            (spark / each.name).symlink_to(each)
+    for each in (*home.iterdir(), *(home / "bin").iterdir()):
+        if each.name not in ("bin", "spark-class"):
+            (spark / each.relative_to(home)).symlink_to(each)
     program = spark / "bin" / "spark-class"
     inner = f"mount -t tmpfs tmpfs {hidden} && exec {home}/bin/spark-class"
     program.write_text(
