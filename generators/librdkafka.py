@@ -93,9 +93,12 @@ _PRODUCER: Signatures = {
 }
 
 
-def library(signatures: Signatures) -> ctypes.CDLL:
-    """Return the library that confluent-kafka has loaded, whatever its file name in the wheel, with these functions."""
-    loaded = ctypes.CDLL(cimpl.__file__)
+def library(signatures: Signatures, load: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
+    """Return the library that confluent-kafka has loaded, whatever its file name in the wheel, with these functions.
+
+    Loaded as `ctypes.PyDLL`, its functions keep Python's lock, which suits short ones that are called for each record.
+    """
+    loaded = load(cimpl.__file__)
     for name, (result, *arguments) in {**_EVERY_CLIENT, **signatures}.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments

@@ -132,7 +132,7 @@ class Schedule:
     def slices_due_us(self, servers: Ints, numbers: Ints) -> Ints:
         """Return as `slice_due_us` does, for many slices at once."""
         early_us = np.where(servers < self.spec.senders, 0, self.warm_up_ms * 1000)
-        return self.load.slices_due_us(numbers) - early_us
+        return self.load.slice_due_us(numbers) - early_us
 
     def due_before(self, now_us: int) -> int:
         """Return how many events of both tapes are due by then, without the probes."""

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ from harness.model import AD_IMPRESSIONS, INDEX_BITS, INDEX_MASK, Segment, TapeS
 from harness.util.seeded_draws import Ints, Lane
 from workloads.base import Columns
 from workloads.registry import codec_of
+
+Slice = TypeVar("Slice", int, Ints)  # the number of one, or of several
 
 # Small enough for a block's columns to stay in the cache, large enough to make numpy's overhead negligible.
 BLOCK = 1 << 15
@@ -139,12 +142,9 @@ class Tape:
         """The number of slices that an extension of the profile can't change."""
         return self.profile.duration_ms // self.spec.slice_ms
 
-    def slice_due_us(self, j: int) -> int:
-        """Return when a slice may be sent: at its end."""
+    def slice_due_us(self, j: Slice) -> Slice:
+        """Return when a slice, or each of several, may be sent: at its end."""
         return (j + 1) * self._slice_us
-
-    def slices_due_us(self, numbers: Ints) -> Ints:
-        return (numbers + 1) * self._slice_us
 
     def slice_partition(self, server: int, j: int) -> int:
         return int(self._partitions(server, np.array([j], dtype=np.int64))[0])

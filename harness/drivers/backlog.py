@@ -40,11 +40,13 @@ from harness.model import (
     UsageError,
     is_remote_master,
 )
+from harness.runner.screen import sent_so_far
 from harness.services import children, kafka, kafka_security, keeper
 from harness.services.addresses import is_loopback
 from harness.services.owners import lease_folder, release_folder
 from harness.terminal import console
 from harness.terminal.command_end import state_folder
+from harness.terminal.progress_lines import Facts
 from harness.util.texts import many, shown
 from harness.util.wait import wait_until
 from workloads.registry import oracle_of
@@ -341,7 +343,7 @@ class _Written:
         self._asked, self._planned, self._count = asked, planned, 0
         self._asked_s = self._moved_s = time.monotonic()
 
-    def look(self, job: SparkJob) -> dict[str, float | int]:
+    def look(self, job: SparkJob) -> Facts:
         now_s = time.monotonic()
         if now_s - self._asked_s >= ASK_S:
             self._asked_s = now_s
@@ -355,4 +357,4 @@ class _Written:
                 f"in the topic. It may have no free executor. It said: {job.reason()}. The log is {job.child.log}."
             )
         # The time of the count, not of this look: a rate over looks that saw the same count is 0.
-        return {"sent": self._count, "planned": self._planned, "done": -1, "now_ms": self._asked_s * 1000}
+        return sent_so_far(self._asked_s * 1000, self._count, self._planned)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaError, KafkaException, cimpl
+from confluent_kafka import KafkaError, KafkaException
 from numpy.typing import NDArray
 
 from generators.librdkafka import MESSAGE, Signatures, configured, library, started
@@ -39,8 +39,8 @@ _CONSUMER: Signatures = {
     "rd_kafka_assign": (c_int, c_void_p, c_void_p),
     "rd_kafka_consume_batch_queue": (c_ssize_t, c_void_p, c_int, c_void_p, c_size_t),
     "rd_kafka_message_timestamp": (c_int64, c_void_p, POINTER(c_int)),
-    "rd_kafka_message_destroy": (None, c_void_p),
 }
+_PER_RECORD: Signatures = {"rd_kafka_message_destroy": (None, c_void_p)}
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ class BatchConsumer:
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self._library = calls = library(_CONSUMER)
-        self._destroy = ctypes.PyDLL(cimpl.__file__).rd_kafka_message_destroy  # per record: the GIL is kept
-        self._destroy.restype, self._destroy.argtypes = None, (c_void_p,)
+        self._destroy = library(_PER_RECORD, ctypes.PyDLL).rd_kafka_message_destroy
         self._client = started(calls, CONSUMER, configured(calls, settings))
         calls.rd_kafka_poll_set_consumer(self._client)
         self._queue = calls.rd_kafka_queue_get_consumer(self._client)

@@ -14,7 +14,7 @@ from harness.results.base import HeldFile
 from harness.results.redis_scan import Row, UnreadableError, UnreadableTableError, as_columns, unlike
 from harness.rundir.store import Store
 from harness.runner.engine_supervisor import EngineSupervisor, Tell
-from harness.runner.screen import Screen
+from harness.runner.screen import Screen, sent_so_far
 from harness.runner.world.base import ServiceGone, World
 
 
@@ -113,8 +113,7 @@ class EvidenceCollector:
         planned, read = sum(self._log.ends().values()), 0
         for part in parts:
             read += len(part["offset"])
-            counts = {"sent": min(read, planned), "planned": planned, "done": -1}
-            self._screen.update({"now_ms": self._store.clock.now_ms(), **counts})
+            self._screen.update(sent_so_far(self._store.clock.now_ms(), read, planned))
             yield part
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:

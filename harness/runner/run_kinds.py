@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from harness.model import RunSpec
 from harness.runner.run import SOON_MS, TICK_S, Run
+from harness.runner.screen import sent_so_far
 from harness.util.texts import clock, many
 
 # Least send rate of a backlog on all tested machines; the load starts after its end.
@@ -45,9 +46,7 @@ class Behind(Run):
         while not done():
             self.abort_causes.watch_room(self.schedule.total)
             sent, planned = self.fleet.status().sent, self.schedule.warm_up_total
-            self.screen.update(
-                {"now_ms": self.clock.now_ms(), "sent": min(sent, planned), "planned": planned, "done": -1}
-            )
+            self.screen.update(sent_so_far(self.clock.now_ms(), sent, planned))
             self.clock.pause(TICK_S)
 
     def load(self) -> None:

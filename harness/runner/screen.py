@@ -10,6 +10,11 @@ from harness.terminal.screens import NullScreen
 __all__ = ["NullScreen", "Screen"]
 
 
+def sent_so_far(now_ms: float, sent: int, planned: int) -> Facts:
+    """The progress of a phase in which no engine works."""
+    return {"now_ms": now_ms, "sent": min(sent, planned), "planned": planned, "done": -1}
+
+
 class Screen(Protocol):
     def phase(self, name: str, waits_for: str = "") -> None: ...
     def update(self, facts: Facts) -> None: ...

@@ -61,6 +61,7 @@ class _Files:
         ways = latency.ways_of(run)
         self._probes, self._events = ways.probes, ways.of_events
         self._seconds = run.store.read_table(TIMELINE_FILE)
+        self._sends = run.sends.table()  # each load step looks through all of it
         # Older versions named it differently.
         self._in_flight = "in_flight" if "in_flight" in self._seconds.column_names else "backlog"
         lines = progress_lines(run.store)
@@ -101,10 +102,9 @@ class _Files:
 
     def _unsound(self, plateau: Plateau) -> str:
         """Each load step has a load check of its own, because late sending in one does not affect another."""
-        sends = self._run.sends.table()
-        due_us = sends.column("intended_us")
+        due_us = self._sends.column("intended_us")
         inside = pc.and_(pc.greater(due_us, plateau.from_ms * 1000), pc.less_equal(due_us, plateau.until_ms * 1000))
-        own = sends.filter(inside)
+        own = self._sends.filter(inside)
         planned = pc.sum(pc.subtract(own.column("slot_hi"), own.column("slot_lo"))).as_py() or 0
         return "; ".join(certify(own, planned, self._run.spec.lag_budget_ms).reasons)
 
